@@ -245,15 +245,13 @@ class Accounts:
 
     def list(self) -> Sequence[User]:
         """All accounts, closed ones included, by name."""
-        with self._log.database.reading() as connection:
-            rows = connection.execute(select(USERS).order_by(USERS.c.name)).all()
+        rows = self._log.database.rows(select(USERS).order_by(USERS.c.name))
         return [_user(row) for row in rows]
 
     def find(self, name: str) -> User | None:
         """The account of a name; None if there is none."""
-        with self._log.database.reading() as connection:
-            row = connection.execute(select(USERS).where(USERS.c.name == person_key(name))).first()
-        return None if row is None else _user(row)
+        rows = self._log.database.rows(select(USERS).where(USERS.c.name == person_key(name)))
+        return _user(rows[0]) if rows else None
 
     def _open(self, name: str) -> User:
         user = self.find(name)

@@ -204,8 +204,7 @@ def make_checkpoint(log: IncidentLog, key: Ed25519PrivateKey, *, by: str) -> Che
 
 def checkpoints_of(log: IncidentLog) -> list[Checkpoint]:
     """The checkpoints a log keeps of itself, oldest first."""
-    with log.database.reading() as connection:
-        rows = connection.execute(select(CHECKPOINTS).order_by(CHECKPOINTS.c.number)).all()
+    rows = log.database.rows(select(CHECKPOINTS).order_by(CHECKPOINTS.c.number))
     return [
         Checkpoint(content=row.content, signature=row.signature, stamp=row.stamp) for row in rows
     ]

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, TypeVar
 
-from sqlalchemy import URL, Connection, create_engine, make_url, select
+from sqlalchemy import URL, Connection, Executable, Row, create_engine, make_url, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.pool import NullPool, StaticPool
@@ -113,6 +113,11 @@ class Database:
         return _Transaction(
             self, "BEGIN ISOLATION LEVEL REPEATABLE READ" if self.is_server else "BEGIN"
         )
+
+    def rows(self, query: Executable) -> Sequence[Row[Any]]:
+        """The rows of a query."""
+        with self.reading() as connection:
+            return connection.execute(query).all()
 
     def writing(self) -> AbstractContextManager[Connection]:
         """A transaction: after it ended its changes survive a power cut; on any error none is made.

@@ -6,7 +6,7 @@ import math
 import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
@@ -96,9 +96,8 @@ def log_exposure(trial: Path | str, log: IncidentLog) -> Logged:
         IncidentLogError: If the log cannot be written.
     """
     bodies = {_record_id(body): body for body in exposure_of(trial)}
-    with log.database.reading() as connection:
-        columns = (TIMES.c.id, TIMES.c.withdrawn_by)
-        known = {row[0]: row[1] for row in connection.execute(select(*columns))}
+    query = select(TIMES.c.id, TIMES.c.withdrawn_by)
+    known = {row[0]: row[1] for row in log.database.rows(query)}
     new = {record_id: body for record_id, body in bodies.items() if record_id not in known}
     for record_id, body in new.items():
         log.file(body, by=_BY, via=Via.RULE, record_id=record_id)
@@ -202,9 +201,8 @@ def logged_times(
     if robot is not None:
         query = query.where((TIMES.c.robot == robot) | TIMES.c.robot.is_(None))
     query = query.order_by(TIMES.c.start_ns.desc(), TIMES.c.id.desc()).limit(limit + 1)
-    with log.database.reading() as connection:
-        rows = connection.execute(query).all()
-    return [_logged_time(row) for row in rows[:limit]], len(rows) > limit
+    rows = log.database.rows(query)
+    return [LoggedTime(**_told(row)) for row in rows[:limit]], len(rows) > limit
 
 
 def find_time(log: IncidentLog, name: str) -> LoggedTime:
@@ -224,30 +222,24 @@ def find_time(log: IncidentLog, name: str) -> LoggedTime:
             f"{name:.80} is an incident, no hours and no shift; `robo-eval incidents review"
             " --dismiss` says that it is none"
         )
-    with log.database.reading() as connection:
-        row = connection.execute(select(TIMES).where(TIMES.c.id.in_(ids))).first()
-    if row is None:
+    rows = log.database.rows(select(TIMES).where(TIMES.c.id.in_(ids)))
+    if not rows:
         raise InputError(
             f"no hours and no shift {name!r:.80} in this log; `robo-eval incidents exposure"
             " --times` has them"
         )
-    return _logged_time(row)
+    return LoggedTime(**_told(rows[0]))
 
 
-def _logged_time(row: Any) -> LoggedTime:  # noqa: ANN401 - a row of the table
-    return LoggedTime(
-        record_id=row.id,
-        name=f"{row.station}/{row.sequence}",
-        kind=row.kind,
-        by=row.by,
-        robot=row.robot,
-        side=Side(row.side),
-        start_ns=row.start_ns,
-        end_ns=row.end_ns,
-        what=", ".join(filter(None, (row.mode, row.what, *_amounts(row)))),
-        withdrawn_by=row.withdrawn_by,
-        reason=row.reason,
-    )
+def _told(row: Any) -> dict[str, Any]:  # noqa: ANN401 - a row of the table
+    same = ("kind", "by", "robot", "start_ns", "end_ns", "withdrawn_by", "reason")
+    return {
+        **{name: getattr(row, name) for name in same},
+        "record_id": row.id,
+        "name": f"{row.station}/{row.sequence}",
+        "side": Side(row.side),
+        "what": ", ".join(filter(None, (row.mode, row.what, *_amounts(row)))),
+    }
 
 
 def _amounts(row: Any) -> Iterator[str]:  # noqa: ANN401 - a row of the table
@@ -300,6 +292,9 @@ class HoursRow:
         return self.mode is not Engagement.OFF
 
 
+_Kind = Literal["overlap", "gap", "outside", "contradicted", "part"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """Something about hours, shifts and incidents that does not fit.
@@ -322,7 +317,7 @@ class Finding:
         count: How many incidents there are.
     """
 
-    kind: Literal["overlap", "gap", "outside", "contradicted", "part"]
+    kind: _Kind
     robot: str | None
     side: Side
     start_ns: int
@@ -518,28 +513,19 @@ class _Times:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shift:
+class Shift(LoggedTime):
     """A shift without incidents, as somebody reported it.
 
     Attributes:
-        name: Station and number of the nil report.
-        by: Who reported it.
-        robot: Robot it is about; None for all robots of its station.
-        robots: Robots it speaks for: that one, or those its station has records of on this side.
-        side: Side.
-        start_ns: Begin, UTC.
-        end_ns: End, UTC.
-        note: What was said with it.
+        robots: Robots it speaks for: its own, or those its station has records of on this side.
     """
 
-    name: str
-    by: str
-    robot: str | None
     robots: frozenset[str]
-    side: Side
-    start_ns: int
-    end_ns: int
-    note: str
+
+    @property
+    def bodies(self) -> frozenset[Body]:
+        """Robots it speaks for, on its side."""
+        return frozenset((robot, self.side) for robot in self.robots)
 
 
 class _Period:
@@ -569,9 +555,9 @@ class _Period:
         columns: list[ColumnElement[Any]] = [
             TIMES.c[name] for name in ("robot", "side", "mode", "what", "start_ns", "end_ns")
         ]
-        with self._log.database.reading() as connection:
-            has_km = connection.execute(select(TIMES.c.km).where(TIMES.c.km.isnot(None)).limit(1))
-            columns.append(TIMES.c.km if has_km.first() else null().label("km"))
+        database = self._log.database
+        has_km = database.rows(select(TIMES.c.km).where(TIMES.c.km.isnot(None)).limit(1))
+        columns.append(TIMES.c.km if has_km else null().label("km"))
         if named:
             columns += [TIMES.c.episode_id, TIMES.c.station, TIMES.c.sequence]
         query = _in_period(select(*columns), *self._bounds)
@@ -583,9 +569,8 @@ class _Period:
         # By the whole time, so that a period tells no other story than the periods it is made of.
         query = query.order_by(TIMES.c.start_ns, TIMES.c.end_ns, TIMES.c.id)
         found: dict[tuple[str, str], list[Any]] = defaultdict(list)
-        with self._log.database.reading() as connection:
-            for row in connection.execute(query).all():
-                found[row[0], row[1]].append(row)
+        for row in database.rows(query):
+            found[row[0], row[1]].append(row)
         try:
             return {(robot, Side(side)): self._times(found[robot, side], named=named)
                     for robot, side in sorted(found)}  # fmt: skip
@@ -620,8 +605,7 @@ class _Period:
         query = query.where(TIMES.c.total_ns.isnot(None), TIMES.c.withdrawn_by.is_(None))
         since, until = self._bounds
         whole: dict[Body, list[Total]] = defaultdict(list)
-        with self._log.database.reading() as connection:
-            rows = connection.execute(query.order_by(TIMES.c.start_ns, TIMES.c.id)).all()
+        rows = self._log.database.rows(query.order_by(TIMES.c.start_ns, TIMES.c.id))
         try:
             totals_of_all = [_total(row) for row in rows]
         except (TypeError, ValueError) as err:
@@ -665,9 +649,7 @@ class _Period:
         found: dict[tuple[str, Side, Engagement, str], HoursRow] = {}
         names = {number: key for key, number in self._keys.items()}
         for (robot, side), times in self._bodies.items():
-            own = [(one.start_ns, one.end_ns) for one in quiet
-                   if one.side is side and robot in one.robots]  # fmt: skip
-            nil = merged(np.array(own, dtype=np.int64).reshape(-1, 2))
+            nil = merged(_spans_of(one for one in quiet if (robot, side) in one.bodies))
             alone, alone_nil = _counted_once(times, nil)
             km = times.km * (alone / np.maximum(times.lengths, 1))
             for key in np.unique(times.keys).tolist():
@@ -796,11 +778,7 @@ class _Period:
 
     def outside(self) -> Iterator[Finding]:
         """Incidents that count, on physical sides, at a time without exposure."""
-        names = ("robot", "side", "happened_ns", "latest_ns", "id", "station", "sequence")
-        query = _happened(select(*(INCIDENTS.c[name] for name in names)), *self._bounds)
-        query = query.where(INCIDENTS.c.side.in_(PHYSICAL))
-        with self._log.database.reading() as connection:
-            rows = connection.execute(query.order_by(INCIDENTS.c.happened_ns, INCIDENTS.c.id)).all()
+        rows = [row for row in _happened(self._log, *self._bounds) if row.side in PHYSICAL]
         exposed = self._covered(at_work=True)
         own: dict[tuple[str, str], list[int]] = defaultdict(list)
         for place, row in enumerate(rows):
@@ -840,21 +818,24 @@ def _known_ns(row: Any) -> int | None:  # noqa: ANN401 - a row of the table
     return None if row.total_ns < 0 or (not row.total_ns and row.km) else int(row.total_ns)
 
 
-def _spans_of(totals: Iterable[Total]) -> Spans:
-    own = [(one.start_ns, one.end_ns) for one in totals]
+def _spans_of(times: Iterable[Total | Shift]) -> Spans:
+    own = [(one.start_ns, one.end_ns) for one in times]
     return np.array(own, dtype=np.int64).reshape(-1, 2)
 
 
 def _about_totals(kind: Literal["overlap", "part"], *totals: Total, what: str = "") -> Finding:
-    *_, one = totals
+    named = tuple((total.name, total.name) for total in totals)
+    return _about(kind, totals[-1], within=what, named=named)
+
+
+def _about(kind: _Kind, one: Total | Shift, **more: Any) -> Finding:  # noqa: ANN401 - its fields
     return Finding(
         kind=kind,
         robot=one.robot,
         side=one.side,
         start_ns=one.start_ns,
         end_ns=one.end_ns,
-        within=what,
-        named=tuple((total.name, total.name) for total in totals),
+        **more,
     )
 
 
@@ -884,64 +865,49 @@ def shifts(
     """Shifts without incidents that touch a period, by their begin; not those withdrawn."""
     query = _in_period(select(TIMES), since_ns, until_ns)
     query = query.where(TIMES.c.kind == Nil.kind, TIMES.c.withdrawn_by.is_(None))
-    with log.database.reading() as connection:
-        rows = connection.execute(query.order_by(TIMES.c.start_ns)).all()
+    rows = log.database.rows(query.order_by(TIMES.c.start_ns))
     known = _robots_by_station(log) if any(row.robot is None for row in rows) else {}
     found = [
         Shift(
-            name=f"{row.station}/{row.sequence}",
-            by=row.by,
-            robot=row.robot,
+            **_told(row),
             robots=frozenset({row.robot})
             if row.robot
-            else known.get((row.station, row.side), _NOBODY),
-            side=Side(row.side),
-            start_ns=row.start_ns,
-            end_ns=row.end_ns,
-            note=row.what,
+            else known.get((row.station, row.side), frozenset()),
         )
         for row in rows
     ]
     return sorted(found, key=lambda one: (one.start_ns, one.name))
 
 
-_NOBODY: Final[frozenset[str]] = frozenset()
-
-
 def _robots_by_station(log: IncidentLog) -> dict[tuple[str, str], frozenset[str]]:
     """Robots that incidents or hours are of, by the station that filed them and their side."""
     found: dict[tuple[str, str], set[str]] = defaultdict(set)
-    with log.database.reading() as connection:
-        for table in (INCIDENTS, TIMES):
-            query = select(table.c.station, table.c.side, table.c.robot).distinct()
-            if table is TIMES:
-                query = query.where(TIMES.c.kind == Exposure.kind)
-            for station, side, robot in connection.execute(query):
-                found[station, side].add(robot)
+    for table in (INCIDENTS, TIMES):
+        query = select(table.c.station, table.c.side, table.c.robot).distinct()
+        if table is TIMES:
+            query = query.where(TIMES.c.kind == Exposure.kind)
+        for station, side, robot in log.database.rows(query):
+            found[station, side].add(robot)
     return {place: frozenset(own) for place, own in found.items()}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Watch:
+class _Watch(NamedTuple):
     """A time in which hours should have been logged, and of whom."""
 
-    robot: str | None
-    side: Side
-    bodies: frozenset[Body] = field(default_factory=frozenset)
     start_ns: int
     end_ns: int
-    within: str
     name: str
+    robot: str | None
+    side: Side
+    bodies: frozenset[Body]
+    within: str
 
 
 def _of_shifts(told: Iterable[Shift]) -> Iterator[_Watch]:
     for one in told:
         if one.side is not Side.SIM:
-            yield _Watch(
-                robot=one.robot, side=one.side, start_ns=one.start_ns, end_ns=one.end_ns,
-                bodies=frozenset((robot, one.side) for robot in one.robots),
-                within="shift", name=one.name,
-            )  # fmt: skip
+            whose = (one.robot, one.side, one.bodies)
+            yield _Watch(one.start_ns, one.end_ns, one.name, *whose, "shift")
 
 
 def _of_runs(log: IncidentLog) -> Iterator[_Watch]:
@@ -950,13 +916,9 @@ def _of_runs(log: IncidentLog) -> Iterator[_Watch]:
     keys = (TIMES.c.trial, TIMES.c.robot, TIMES.c.side)
     query = select(*keys, func.min(TIMES.c.start_ns), func.max(TIMES.c.end_ns))
     query = query.where(TIMES.c.trial.isnot(None), TIMES.c.withdrawn_by.is_(None))
-    with log.database.reading() as connection:
-        rows = connection.execute(query.group_by(*keys)).all()
-    for trial, robot, side, start_ns, end_ns in rows:
-        yield _Watch(
-            robot=robot, side=Side(side), start_ns=start_ns, end_ns=end_ns,
-            bodies=frozenset({(robot, Side(side))}), within="run", name=trial,
-        )  # fmt: skip
+    for trial, robot, side, start_ns, end_ns in log.database.rows(query.group_by(*keys)):
+        body = (robot, Side(side))
+        yield _Watch(start_ns, end_ns, trial, *body, frozenset({body}), "run")
 
 
 def contradicted_in(log: IncidentLog, told: Sequence[Shift]) -> Iterator[Finding]:
@@ -970,14 +932,9 @@ def contradicted_in(log: IncidentLog, told: Sequence[Shift]) -> Iterator[Finding
         return
     # A shift that is partly in a period is contradicted by what was in its other part as well.
     since_ns, until_ns = min(one.start_ns for one in told), max(one.end_ns for one in told)
-    names = ("robot", "side", "happened_ns", "latest_ns", "id", "station", "sequence")
-    query = _happened(select(*(INCIDENTS.c[name] for name in names)), since_ns, until_ns)
     own: dict[tuple[str, str], list[Any]] = defaultdict(list)
-    with log.database.reading() as connection:
-        for robot, side, *row in connection.execute(query).all():
-            own[robot, side].append(row)
-    for found in own.values():
-        found.sort()
+    for robot, side, *row in _happened(log, since_ns, until_ns):
+        own[robot, side].append(row)
     times = {body: np.array([one[0] for one in found]) for body, found in own.items()}
     for shift in told:
         sure: list[Any] = []
@@ -988,12 +945,9 @@ def contradicted_in(log: IncidentLog, told: Sequence[Shift]) -> Iterator[Finding
                 # Of which only a day is known, that may have been before or after the shift.
                 sure += [one for one in own[body][begin:end] if one[1] < shift.end_ns]
         if sure:
-            yield Finding(
-                kind="contradicted",
-                robot=shift.robot,
-                side=shift.side,
-                start_ns=shift.start_ns,
-                end_ns=shift.end_ns,
+            yield _about(
+                "contradicted",
+                shift,
                 name=shift.name,
                 by=shift.by,
                 named=tuple((one[2], f"{one[3]}/{one[4]}") for one in sorted(sure)[:_NAMED]),
@@ -1015,7 +969,10 @@ def speaking_against(log: IncidentLog, record: Record) -> Finding | None:
     return next(contradicted_in(log, told), None)
 
 
-def _happened(query: Select[Any], since_ns: int | None, until_ns: int | None) -> Select[Any]:
-    """Only incidents of a period that count."""
-    wanted = Filter(since_ns=since_ns, until_ns=until_ns)
-    return filtered(query, wanted).where(INCIDENTS.c.counts == 1)
+def _happened(log: IncidentLog, since_ns: int | None, until_ns: int | None) -> Sequence[Any]:
+    """Incidents of a period that count, by when they happened."""
+    names = ("robot", "side", "happened_ns", "latest_ns", "id", "station", "sequence")
+    query = select(*(INCIDENTS.c[name] for name in names))
+    query = filtered(query, Filter(since_ns=since_ns, until_ns=until_ns))
+    query = query.where(INCIDENTS.c.counts == 1)
+    return log.database.rows(query.order_by(INCIDENTS.c.happened_ns, INCIDENTS.c.id))

@@ -224,8 +224,7 @@ def import_hours(
     """
     lines = read_hours(path, columns)
     query = select(TIMES).where(TIMES.c.total_ns.isnot(None))
-    with log.database.reading() as connection:
-        rows = connection.execute(query).all()
+    rows = log.database.rows(query)
     known = {row.id: row.withdrawn_by for row in rows}
     totals = {
         (row.robot, row.side, row.mode, row.what, row.start_ns, row.end_ns): row

@@ -284,8 +284,7 @@ def tally(
     """How many incidents count, by side, by the severity they count at, and by status."""
     columns = (INCIDENTS.c.side, INCIDENTS.c.counted_severity, INCIDENTS.c.status)
     query = filtered(select(*columns, func.count()), wanted or Filter())
-    with log.database.reading() as connection:
-        rows = connection.execute(query.where(INCIDENTS.c.counts == 1).group_by(*columns)).all()
+    rows = log.database.rows(query.where(INCIDENTS.c.counts == 1).group_by(*columns))
     return {
         (Side(side), Severity(severity), Status(status)): count
         for side, severity, status, count in rows
@@ -296,8 +295,7 @@ def categories(log: IncidentLog, wanted: Filter) -> list[tuple[Category, int]]:
     """How many incidents count of each category, most first."""
     query = filtered(select(INCIDENTS.c.category, func.count()), wanted)
     query = query.where(INCIDENTS.c.counts == 1).group_by(INCIDENTS.c.category)
-    with log.database.reading() as connection:
-        found = [(Category(name), count) for name, count in connection.execute(query)]
+    found = [(Category(name), count) for name, count in log.database.rows(query)]
     return sorted(found, key=lambda one: (-one[1], one[0]))
 
 
@@ -318,9 +316,8 @@ def robots(log: IncidentLog) -> list[str]:
     hours = select(TIMES.c.robot).where(
         TIMES.c.kind == Exposure.kind, TIMES.c.withdrawn_by.is_(None)
     )
-    with log.database.reading() as connection:
-        found = set(connection.execute(select(INCIDENTS.c.robot).distinct()).scalars())
-        return sorted(found.union(connection.execute(hours.distinct()).scalars()))
+    named = (select(INCIDENTS.c.robot).distinct(), hours.distinct())
+    return sorted({robot for query in named for (robot,) in log.database.rows(query)})
 
 
 def check_robot(log: IncidentLog, *names: str | None) -> None:

@@ -178,8 +178,7 @@ class IncidentLog:
         return None if path is None else path.parent
 
     def _read_meta(self) -> dict[str, str]:
-        with self.database.reading() as connection:
-            return {str(row.name): str(row.value) for row in connection.execute(select(META))}
+        return {str(row.name): str(row.value) for row in self.database.rows(select(META))}
 
     # Writing -----------------------------------------------------------------------------------
 
@@ -386,10 +385,7 @@ class IncidentLog:
         if station is not None:
             query = query.where(RECORDS.c.station == station)
         while True:
-            with self.database.reading() as connection:
-                rows = connection.execute(
-                    query if after is None else query.where(order > after)
-                ).fetchall()
+            rows = self.database.rows(query if after is None else query.where(order > after))
             for row in rows:
                 yield Stored(*row)
             if len(rows) < _PAGE:
@@ -408,8 +404,7 @@ class IncidentLog:
             query = query.where(RECORDS.c.record_id == name)
         else:
             query = query.where(RECORDS.c.station == place[0], RECORDS.c.sequence == place[1])
-        with self.database.reading() as connection:
-            rows = connection.execute(query).all()
+        rows = self.database.rows(query)
         return [record_of(*row, where=self.name) for row in rows]
 
     def incident(self, name: str) -> Incident:

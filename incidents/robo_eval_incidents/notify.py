@@ -201,8 +201,7 @@ def untold(
 ) -> list[Event]:
     """What was not told by a way yet, as much as one message takes."""
     query = select(RECORDS.c.record_id).where(RECORDS.c.kind == Notice.kind)
-    with log.database.reading() as connection:
-        told = set(connection.execute(query).scalars())
+    told = {record_id for (record_id,) in log.database.rows(query)}
     return [one for one in events(log, today, clocks) if one.record_id(way) not in told][:_MOST]
 
 

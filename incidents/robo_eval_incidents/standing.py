@@ -218,8 +218,7 @@ def recorded_sides(log: IncidentLog, wanted: Filter) -> frozenset[Side]:
         select(INCIDENTS.c.side).distinct(),
         Filter(robot=wanted.robot, since_ns=wanted.since_ns, until_ns=wanted.until_ns),
     )
-    with log.database.reading() as connection:
-        found = set(connection.execute(query).scalars())
+    found = {side for (side,) in log.database.rows(query)}
     if not found.issuperset(Side):
         period = (wanted.since_ns, wanted.until_ns)
         found.update(
@@ -300,11 +299,10 @@ def incidents_without(
         lost: dict[str, Counter[str]] = defaultdict(Counter, {one: Counter() for one in own})
         query = filtered(select(*places), replace(wanted, is_sure=True))
         query = query.where(INCIDENTS.c.counts == 1, INCIDENTS.c.robot.not_in(known - own.keys()))
-        with log.database.reading() as connection:
-            for robot, severity, first, last in connection.execute(query):
-                span = np.array([first]), np.array([last + 1])
-                if robot not in known or within(own[robot], *span)[0] == last + 1 - first:
-                    lost[robot][severity] += 1
+        for robot, severity, first, last in log.database.rows(query):
+            span = np.array([first]), np.array([last + 1])
+            if robot not in known or within(own[robot], *span)[0] == last + 1 - first:
+                lost[robot][severity] += 1
         found[unit] = dict(sorted(lost.items()))
     return found
 

@@ -486,8 +486,7 @@ class _Check:
 
     def _own_checkpoints(self) -> list[Checkpoint]:
         query = select(CHECKPOINTS).order_by(CHECKPOINTS.c.number)
-        with self.log.database.reading() as connection:
-            rows = connection.execute(query).all()
+        rows = self.log.database.rows(query)
         found = []
         for place, row in enumerate(rows, start=1):
             if not (isinstance(row.content, str) and isinstance(row.signature, str)):

@@ -305,7 +305,7 @@ class AnyMap(Section):
 class ImportMap(Columned, AnyMap):
     """What the maps of all imports say alike."""
 
-    NEEDS: ClassVar = NEEDED
+    NEEDS: ClassVar[tuple[str, ...]] = NEEDED
     TELLS_OUTCOMES: ClassVar[bool] = True
     """Whether it has to say how episodes ended."""
 

@@ -148,8 +148,8 @@ class _Reader:
         try:
             counts = counts_of(given_counts, self._map.reading, unit)
         except CellError as err:
-            columns = " + ".join(sources[count] for count in given_counts if count in sources)
-            raise InputError(f"{where}, column {columns!r}: {err}") from err
+            named = " + ".join(sources[count] for count in given_counts if count in sources)
+            raise InputError(f"{where}, column {named!r}: {err}") from err
         if counts is None:
             self.uncounted += 1
             return

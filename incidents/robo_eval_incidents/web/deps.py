@@ -127,8 +127,7 @@ class Site:
         query = select(INCIDENTS.c.id).where(
             INCIDENTS.c.highest_severity == Severity.CRITICAL.value
         )
-        with self.log.database.reading() as connection:
-            return list(connection.execute(query).scalars())
+        return [incident_id for (incident_id,) in self.log.database.rows(query)]
 
 
 def origin_of(request: Request) -> str:

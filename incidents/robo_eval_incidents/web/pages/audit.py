@@ -139,8 +139,7 @@ def _records(site: Site, before: int) -> list[Seen]:
         .order_by(RECORDS.c.number.desc())
         .limit(_ROWS)
     )
-    with site.log.database.reading() as connection:
-        rows = connection.execute(query).all()
+    rows = site.log.database.rows(query)
     incidents: dict[str, Incident | None] = {}
     found = []
     for number, content, texts in rows:
