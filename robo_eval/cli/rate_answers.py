@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,7 +13,8 @@ from robo_eval.core import door
 from robo_eval.core.errors import InputError
 from robo_eval.core.names import unknown_name
 from robo_eval.log.cells import CellError, Reading
-from robo_eval.log.csv_records import Records
+from robo_eval.log.csv_records import records
+from robo_eval.log.evidence_read import bytes_of, check_columns
 
 KEYS: Final = ("code", "episode_id", "success", "milestones", "blind")
 _UNSURE: Final = ("", "?")
@@ -66,49 +66,32 @@ def read_answers(source: str, milestones: Sequence[str]) -> list[Answer]:
         InputError: If it cannot be read, has an unknown key, or a value is none; the message names
             file, line and key.
     """
-    name = "standard input" if source == "-" else source
-    text = _text_of(source, name)
+    path = Path("standard input" if source == "-" else source)
+    data = sys.stdin.buffer.read() if source == "-" else bytes_of(path, "answers")
+    text = door.decoded(data, path)
     is_json = text.lstrip()[:1] in ("[", "{")
-    rows = _json_rows(text, name) if is_json else _csv_rows(text, name)
+    rows = _json_rows(text, path) if is_json else _csv_rows(data, path)
     return [_answer(place, cells, milestones) for place, cells in rows]
 
 
-def _text_of(source: str, name: str) -> str:
-    try:
-        if source == "-":
-            return sys.stdin.read()
-        return door.bytes_of(Path(source)).decode("utf-8-sig")
-    except FileNotFoundError as err:
-        raise InputError(f"{name}: no such file of answers") from err
-    except OSError as err:
-        raise InputError(f"{name}: cannot be read: {err.strerror or err}") from err
-    except ValueError as err:
-        raise InputError(f"{name}: is not UTF-8 text") from err
-
-
-def _json_rows(text: str, name: str) -> list[tuple[str, dict[str, Any]]]:
+def _json_rows(text: str, path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     try:
         found = door.json_of(text)
     except ValueError as err:
-        raise InputError(f"{name}: is not JSON: {err}") from err
+        raise InputError(f"{path}: is not JSON: {err}") from err
     if not isinstance(found, list) or not all(isinstance(row, dict) for row in found):
-        raise InputError(f"{name}: must be a list of objects with {', '.join(KEYS[:3])}")
-    return [(f"{name}: answer {number}", row) for number, row in enumerate(found, start=1)]
+        raise InputError(f"{path}: must be a list of objects with {', '.join(KEYS[:3])}")
+    yield from ((f"{path}: answer {number}", row) for number, row in enumerate(found, start=1))
 
 
-def _csv_rows(text: str, name: str) -> list[tuple[str, dict[str, Any]]]:
-    table = Records(Path(name), io.StringIO(text, newline=""))
+def _csv_rows(data: bytes, path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    table = records(path, data)
     header = table.header
-    rows = [
-        (f"{name}: line {line}", dict(zip(header, map(str.strip, cells), strict=True)))
-        for line, cells in table
-    ]
-    for column in header:
-        if column not in KEYS:
-            raise InputError(f"{name}: {unknown_name('column', column, KEYS)}")
-    if not {"code", "episode_id"} & set(header) or "success" not in header:
-        raise InputError(f"{name}: needs the columns code (or episode_id) and success")
-    return rows
+    episode = "episode_id" if "episode_id" in header else "code"
+    what = "answers need code (or episode_id) and success"
+    check_columns(path, header, KEYS, (episode, "success"), what)
+    for line, cells in table:
+        yield f"{path}: line {line}", dict(zip(header, map(str.strip, cells), strict=True))
 
 
 def _answer(place: str, cells: Mapping[str, Any], milestones: Sequence[str]) -> Answer:
