@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, TypeVar
 
-from sqlalchemy import URL, Connection, Executable, Row, create_engine, make_url, select
+from sqlalchemy import URL, Connection, Executable, create_engine, make_url, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.pool import NullPool, StaticPool
@@ -114,7 +114,7 @@ class Database:
             self, "BEGIN ISOLATION LEVEL REPEATABLE READ" if self.is_server else "BEGIN"
         )
 
-    def rows(self, query: Executable) -> Sequence[Row[Any]]:
+    def rows(self, query: Executable) -> Sequence[Any]:
         """The rows of a query."""
         with self.reading() as connection:
             return connection.execute(query).all()

@@ -23,6 +23,7 @@ from robo_eval_incidents.kinds import (
     Injury,
     Quantity,
     RecordId,
+    Report,
     Sha256,
     View,
 )
@@ -195,6 +196,8 @@ class IncidentTable(_Part):
 
 COLUMNS: Final = tuple(Row.model_fields)
 """Columns of the CSV form, in order."""
+OF_REPORT: Final = tuple(name for name in COLUMNS if name in Report.model_fields)
+"""Those that are fields of a report."""
 UNREAD: Final = frozenset(
     {"number", "station", "status", "reported_by", "reported_at", "reviewed_by", "open_actions"}
 )  # fmt: skip
@@ -232,27 +235,20 @@ def rows(log: IncidentLog, wanted: Filter | None = None) -> Iterator[Row]:
 def row_of(incident: Incident) -> Row:
     """An incident as a line of a table: where and when it counts, as lists show it."""
     report, counted = incident.report, incident.counted
-    pieces = [_piece_of(one) for one in incident.evidence[:MOST_EVIDENCE]]
+    values = {name: getattr(report, name) for name in OF_REPORT}
+    values |= {name: getattr(counted, name) for name in ("robot", "side", "episode_id", "policy")}
+    values["evidence"] = tuple(map(_piece_of, incident.evidence[:MOST_EVIDENCE]))
     opened = [
         OpenAction(what=one.action.what, owner=one.action.owner, due=one.action.due)
         for one in incident.measures.values()
         if not one.is_effective
     ]
     return Row(
-        **{name: getattr(counted, name) for name in ("robot", "side", "episode_id", "policy")},
-        **{name: getattr(report, name) for name in ("severity", "category", "engagement", "task")},
+        **{**values, "injuries": report.injuries or ()},
         id=incident.incident_id,
-        source_id=report.source_id,
         station=incident.record.station,
         number=incident.record.sequence,
         time=counted.time,
-        description=report.description,
-        quantities=report.quantities,
-        evidence=tuple(pieces),
-        answers=report.answers,
-        injuries=report.injuries or (),
-        place=report.place,
-        rule=report.rule,
         status=incident.status,
         counted_severity=incident.counted_severity,
         reported_by=incident.record.by,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -31,14 +31,12 @@ from robo_eval_incidents.log import IncidentLog, check_past
 from robo_eval_incidents.record import MOST_BYTES, Record
 from robo_eval_incidents.redaction import gone_of
 from robo_eval_incidents.state import Incident, check
-from robo_eval_incidents.tables import COLUMNS, UNREAD, VERSION, IncidentTable, Row
+from robo_eval_incidents.tables import COLUMNS, OF_REPORT, UNREAD, VERSION, IncidentTable, Row
 from robo_eval_incidents.text import (
-    answers_of,
     evidence_of,
     name_of,
     ns_of,
     plain_cell,
-    quantities_of,
 )
 from robo_eval_incidents.words import Via, worst
 
@@ -371,12 +369,11 @@ def _no_constant(name: str) -> float:
     raise ValueError(f"{name} is not a number")
 
 
-_READERS: Final[dict[str, Callable[[str], Any]]] = {
-    "quantities": quantities_of,
-    "evidence": evidence_of,
-    "answers": answers_of,
-    "injuries": lambda text: form_of(Report.model_fields["injuries"]).read(text, 0),
-}
+def _read(column: str, text: str) -> Any:  # noqa: ANN401 - as the model takes it
+    """What a cell holds, where it is a list in one text."""
+    if column in ("quantities", "answers", "injuries"):
+        return form_of(Report.model_fields[column]).read(text, 0)
+    return evidence_of(text) if column == "evidence" else text
 
 
 def _values_of(cells: Mapping[str, str], robot: str | None, where: str) -> dict[str, Any]:
@@ -387,7 +384,7 @@ def _values_of(cells: Mapping[str, str], robot: str | None, where: str) -> dict[
         if not text.strip() or column in UNREAD:
             continue
         try:
-            values[column] = _READERS[column](text) if column in _READERS else text
+            values[column] = _read(column, text)
         except ValueError as err:
             raise InputError(f"{where}{column}: {err}") from err
     if _OLD_ID in cells:
@@ -401,10 +398,6 @@ def _values_of(cells: Mapping[str, str], robot: str | None, where: str) -> dict[
 
 
 def _report_of(row: Row, where: str, place: str) -> Reported:
-    names = (
-        "robot", "side", "category", "engagement", "episode_id", "policy", "task", "description",
-        "quantities", "answers", "place", "rule",
-    )  # fmt: skip
     evidence = [
         {
             "uri": one.uri,
@@ -414,11 +407,10 @@ def _report_of(row: Row, where: str, place: str) -> Reported:
         }
         for one in row.evidence
     ]
-    values = {name: getattr(row, name) for name in names}
     report = section_of(
         Report,
         {
-            **values,
+            **{name: getattr(row, name) for name in OF_REPORT},
             # A milder severity that nobody has reviewed does not become the only one.
             "severity": worst(row.severity, row.counted_severity or row.severity),
             **times_of(row.time),
