@@ -237,7 +237,7 @@ class _Reading:
         )
 
     def _take_state(self, data: bytes) -> None:
-        for stamp_ns, name, _, values in _diagnostics(data):
+        for stamp_ns, name, _, values in diagnostics(data):
             if name == "guard":
                 if values.get("state", "") not in _STOPPED:
                     self._armed.append(stamp_ns)
@@ -307,15 +307,14 @@ def _topics(reader: Any, *ends: str) -> list[str] | None:  # noqa: ANN401 - the 
 
 
 def _causes(data: bytes) -> Iterator[Occurrence]:
-    for stamp_ns, name, text, values in _diagnostics(data):
+    for stamp_ns, name, text, values in diagnostics(data):
         yield guard_occurrence(name, text, stamp_ns, values)
 
 
-def _diagnostics(data: bytes) -> Iterator[tuple[int, str, str, dict[str, str]]]:
+def diagnostics(data: bytes) -> Iterator[tuple[int, str, str, dict[str, str]]]:
     """Stamp, name, message and values of each status of a `diagnostic_msgs/DiagnosticArray`."""
     cursor = Cursor(data)
-    stamp_ns = cursor.stamp_ns()
-    cursor.string()
+    stamp_ns = cursor.header()
     for _ in range(cursor.uint32()):
         cursor.uint8()
         name, text, _ = cursor.string(), cursor.string(), cursor.string()

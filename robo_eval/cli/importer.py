@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -158,10 +159,6 @@ def bag(
 
     done = import_bags(bags, topics, out, measure=measure)
     if json:
-        left_out = [
-            {"episode_id": item.episode_id, "measure": item.measure, "reason": item.reason}
-            for item in done.left_out
-        ]
         print_json(
             {
                 "trial": str(done.trial.path),
@@ -169,11 +166,9 @@ def bag(
                 "bags": done.bags,
                 "recovered": list(done.recovered),
                 "lost": dict(done.lost),
-                "left_out": left_out,
+                "left_out": [asdict(item) for item in done.left_out],
                 "outside": dict(done.outside),
-                "remarks": [
-                    {"episode_id": item.episode_id, "what": item.what} for item in done.remarks
-                ],
+                "remarks": [asdict(item) for item in done.remarks],
             }
         )
         return
@@ -182,8 +177,7 @@ def bag(
 
 
 def _say_bags(done: BagImport) -> None:
-    bags = f"{done.bags} bag" if done.bags == 1 else f"{done.bags} bags"
-    rows = "1 episode" if done.episodes == 1 else f"{done.episodes} episodes"
+    rows, bags = counted(done.episodes, "episode"), counted(done.bags, "bag")
     say(f"{rows} of {bags} imported into {done.trial.path}")
     for name, lost in done.lost.items():
         say(f"  {name}: its bag was cut short; {lost}")

@@ -132,6 +132,12 @@ class Cursor:
         """The next builtin_interfaces/Time, in nanoseconds."""
         return self.uint32() * _NS_PER_S + self.uint32()
 
+    def header(self) -> int:
+        """The stamp of the next std_msgs/Header, in nanoseconds."""
+        stamp_ns = self.stamp_ns()
+        self.string()
+        return stamp_ns
+
     def numbers(self, count: int) -> NDArray[np.float64]:
         """The next `count` float64."""
         if count == 0:

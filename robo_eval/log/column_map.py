@@ -23,7 +23,7 @@ from robo_eval.core.errors import InputError
 from robo_eval.core.names import unknown_name
 from robo_eval.core.yaml_form import Section, mapping_of, text_of, validated
 from robo_eval.log.cells import EXCEL_TIME, ISO_TIME, UNITS, Reading, number_of, zone_of
-from robo_eval.log.csv_records import Records, opened
+from robo_eval.log.csv_records import Records, called, opened
 from robo_eval.log.schema import KINDS, Kind
 
 NEEDED: Final = ("policy", "task", "side")
@@ -404,7 +404,7 @@ class Dialect(AnyMap):
                 if (other := table.other_delimiter()) is not None:
                     raise InputError(
                         f"{where}: {table.delimiter!r} does not divide the header"
-                        f" {header[0]!r:.60}; set delimiter: {other} in the {self.WHAT[0]}"
+                        f" {header[0]!r:.60}; set delimiter: {called(other)} in the {self.WHAT[0]}"
                     )
                 self._check_later(where, table, wanted)
                 problem = unknown_name("column", column, [name for name in header if name])

@@ -187,11 +187,10 @@ class Records:
             yield self.line, cells
 
     def other_delimiter(self) -> str | None:
-        """What else would divide a header of one column, as messages and maps have it."""
-        others = {";": "';'", "\t": "tab", ",": "','"}
+        """What else would divide a header of one column."""
         if len(self.header) != 1:
             return None
-        return next((name for sign, name in others.items() if sign in self.header[0]), None)
+        return next((sign for sign in ";\t," if sign in self.header[0]), None)
 
     def following(self, most: int) -> Iterator[tuple[int, list[str]]]:
         """The next lines as they are, each as if it were a record, with their numbers."""
@@ -209,8 +208,13 @@ def records(path: Path, data: bytes, delimiter: str | None = None) -> Records:
     text = door.decoded(data, path)
     found = Records(path, io.StringIO(text, newline=""), delimiter=delimiter)
     if (other := found.other_delimiter()) is not None:
-        raise InputError(f"{path}: its columns are divided by {other}; save it with commas")
+        raise InputError(f"{path}: its columns are divided by {called(other)}; save it with commas")
     return found
+
+
+def called(sign: str) -> str:
+    """A delimiter as messages and maps have it."""
+    return "tab" if sign == "\t" else repr(sign)
 
 
 def _without_empty_end(cells: list[str]) -> list[str]:

@@ -99,8 +99,7 @@ class _Table:
     def __init__(self, path: Path) -> None:
         self._name = path.stem
         with opened(path) as file:
-            other = Records(path, file).other_delimiter()
-        self._delimiter = {"';'": ";", "tab": "\t"}.get(other or "")
+            self._delimiter = Records(path, file).other_delimiter()
         with opened(path) as file:
             records = Records(path, file, delimiter=self._delimiter)
             lines = [cells for _, cells in islice(records, _LINES)]

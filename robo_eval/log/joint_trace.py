@@ -105,16 +105,14 @@ def joint_state(data: bytes) -> tuple[int, list[str], list[NDArray[np.float64]]]
         ValueError: If it is none.
     """
     cursor = Cursor(data)
-    stamp = cursor.stamp_ns()
-    cursor.string()
+    stamp = cursor.header()
     names = [cursor.string() for _ in range(cursor.uint32())]
     return stamp, names, [cursor.number_list() for _ in range(3)]
 
 
 def _imu(data: bytes) -> tuple[int, NDArray[np.float64]]:
     cursor = Cursor(data)
-    stamp = cursor.stamp_ns()
-    cursor.string()
+    stamp = cursor.header()
     orientation = cursor.numbers(4)
     cursor.numbers(9)
     return stamp, np.concatenate([orientation, cursor.numbers(3)])

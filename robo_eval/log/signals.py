@@ -143,8 +143,7 @@ def _values(kind: str, data: bytes) -> Iterator[tuple[str, float]]:
                 yield f"{name} {what}", float(value)
     elif kind == "geometry_msgs/msg/WrenchStamped":
         cursor = Cursor(data)
-        cursor.stamp_ns()
-        cursor.string()
+        cursor.header()
         yield "force", float(np.linalg.norm(cursor.numbers(3)))
     elif kind == "std_msgs/msg/Bool":
         yield "", float(Cursor(data).uint8())

@@ -187,8 +187,7 @@ class _Content:
         )
 
     def _joint_state(self, message: Message, cursor: Cursor) -> None:
-        cursor.stamp_ns()
-        cursor.string()
+        cursor.header()
         names = tuple(cursor.string() for _ in range(cursor.uint32()))
         if names != self._joint_names:
             raise ValueError("joint names differ")
@@ -198,8 +197,7 @@ class _Content:
     def _transforms(self, message: Message, cursor: Cursor) -> None:
         poses = self._poses[message.sequence]
         for _ in range(cursor.uint32()):
-            cursor.stamp_ns()
-            cursor.string()
+            cursor.header()
             frame = self._frames[cursor.string()]
             poses[frame] = cursor.numbers(7)
 

@@ -22,9 +22,11 @@ from robo_eval.core.errors import InputError
 from robo_eval.log.bag_recover import DAMAGE, is_cut_short
 from robo_eval.log.cdr import Cursor
 from robo_eval.log.files import explained
+from robo_eval.log.joint_trace import joint_state
 from robo_eval.log.mcap_file import MAGIC
 from robo_eval.log.signals import is_asked
 from robo_eval_incidents.cut import sound_files
+from robo_eval_incidents.happened import diagnostics
 
 WINDOW_S: Final = 10.0
 """How much is shown before and after an event."""
@@ -204,7 +206,7 @@ class _Reader:
         self.messages += 1
         self._now = message.log_time
         try:
-            taker(self, topic, Cursor(message.data))
+            taker(self, topic, message.data)
         except (ValueError, struct.error, IndexError, OverflowError):
             self.unreadable += 1
 
@@ -213,60 +215,51 @@ class _Reader:
         times.append(self._now)
         values.append(value)
 
-    def joint_state(self, topic: str, cursor: Cursor) -> None:
+    def joint_state(self, topic: str, data: bytes) -> None:
         """Positions, velocities and efforts by joint."""
         if is_asked(topic):
             return
-        _skip_header(cursor)
-        names = [cursor.string() for _ in range(cursor.uint32())]
-        for key in ("position", "velocity", "effort"):
-            numbers = cursor.number_list()
+        _, names, parts = joint_state(data)
+        for key, numbers in zip(("position", "velocity", "effort"), parts, strict=True):
             for name, value in zip(names, numbers, strict=False):
                 self._add(key, name, float(value))
 
-    def wrench(self, topic: str, cursor: Cursor) -> None:
+    def wrench(self, topic: str, data: bytes) -> None:
         """Norms of force and torque."""
-        _skip_header(cursor)
+        cursor = _behind_header(data)
         self._add("force", topic, float(np.linalg.norm(cursor.numbers(3))))
         self._add("torque", topic, float(np.linalg.norm(cursor.numbers(3))))
 
-    def twist(self, topic: str, cursor: Cursor) -> None:
+    def twist(self, topic: str, data: bytes) -> None:
         """How fast something moves."""
-        _skip_header(cursor)
-        self._add("speed", topic, float(np.linalg.norm(cursor.numbers(3))))
+        self._add("speed", topic, float(np.linalg.norm(_behind_header(data).numbers(3))))
 
-    def odometry(self, topic: str, cursor: Cursor) -> None:
+    def odometry(self, topic: str, data: bytes) -> None:
         """How fast a base moves."""
-        _skip_header(cursor)
+        cursor = _behind_header(data)
         cursor.string()
         cursor.numbers(7 + 36)
         self._add("speed", topic, float(np.linalg.norm(cursor.numbers(3))))
 
-    def pose(self, topic: str, cursor: Cursor) -> None:
+    def pose(self, topic: str, data: bytes) -> None:
         """Where a tool is, from which its speed follows."""
         if is_asked(topic):
             return
-        _skip_header(cursor)
         times, places = self._places[topic]
+        place = np.array(_behind_header(data).numbers(3))
         times.append(self._now)
-        places.append(np.array(cursor.numbers(3)))
+        places.append(place)
 
-    def number(self, topic: str, cursor: Cursor) -> None:
+    def number(self, topic: str, data: bytes) -> None:
         """A distance, if the topic is called so."""
         if any(word in topic.lower() for word in _APART):
-            self._add("separation", topic, float(cursor.numbers(1)[0]))
+            self._add("separation", topic, float(Cursor(data).numbers(1)[0]))
 
-    def diagnostics(self, topic: str, cursor: Cursor) -> None:
+    def diagnostics(self, topic: str, data: bytes) -> None:
         """What the guard says of itself and of its limits."""
         if not topic.endswith("safety/state"):
             return
-        _skip_header(cursor)
-        for _ in range(cursor.uint32()):
-            cursor.uint8()
-            name = cursor.string()
-            cursor.string()
-            cursor.string()
-            values = {cursor.string(): cursor.string() for _ in range(cursor.uint32())}
+        for _, name, _, values in diagnostics(data):
             if name == "guard" and "state" in values:
                 self._states.append((self._now, values["state"]))
             else:
@@ -359,7 +352,7 @@ class _Reader:
                 yield Held(state=_plain(state), start_s=first, end_s=last)
 
 
-_TAKERS: Final[dict[str, Callable[[_Reader, str, Cursor], None]]] = {
+_TAKERS: Final[dict[str, Callable[[_Reader, str, bytes], None]]] = {
     "sensor_msgs/msg/JointState": _Reader.joint_state,
     "geometry_msgs/msg/WrenchStamped": _Reader.wrench,
     "geometry_msgs/msg/TwistStamped": _Reader.twist,
@@ -370,9 +363,10 @@ _TAKERS: Final[dict[str, Callable[[_Reader, str, Cursor], None]]] = {
 }
 
 
-def _skip_header(cursor: Cursor) -> None:
-    cursor.stamp_ns()
-    cursor.string()
+def _behind_header(data: bytes) -> Cursor:
+    cursor = Cursor(data)
+    cursor.header()
+    return cursor
 
 
 def _plain(text: str) -> str:
