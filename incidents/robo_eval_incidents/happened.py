@@ -257,7 +257,7 @@ def guard_occurrence(name: str, text: str, time_ns: int, values: Mapping[str, st
         key: value for key in ("unit", "joint", "episode_id") if (value := values.get(key))
     }
     for key in ("value", "limit"):
-        number = _number(values.get(key, ""))
+        number = number_of(values.get(key, ""))
         if number is not None:
             fields[key] = number
     return Occurrence(on="guard", name=name, text=text, time_ns=time_ns, fields=fields)
@@ -340,7 +340,8 @@ def _is_field(value: object) -> bool:
     return isinstance(value, str)
 
 
-def _number(text: str) -> float | None:
+def number_of(text: str) -> float | None:
+    """The finite number a text spells; None if it is none."""
     try:
         number = float(text)
     except ValueError:

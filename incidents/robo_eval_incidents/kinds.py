@@ -205,14 +205,6 @@ def _not_read(text: str, _now_ns: int) -> NoReturn:
     raise ValueError(f"{text!r:.40} is not read; files are attached")
 
 
-def _quantities_read(text: str, _now_ns: int) -> list[dict[str, Any]]:
-    return quantities_of(text)
-
-
-def _answers_read(text: str, _now_ns: int) -> dict[str, str]:
-    return answers_of(text)
-
-
 def _answers_shown(answers: Mapping[str, Answer]) -> str:
     return "; ".join(f"{spoken(name)}: {answer}" for name, answer in answers.items())
 
@@ -222,9 +214,9 @@ def _listed(values: tuple[object, ...]) -> str:
 
 
 Pieces = Annotated[tuple[Evidence, ...], Form(_not_read, _listed)]
-Quantities = Annotated[tuple[Quantity, ...], Form(_quantities_read, _listed)]
+Quantities = Annotated[tuple[Quantity, ...], Form(quantities_of, _listed)]
 Answers = Annotated[
-    dict[str, Answer], AfterValidator(_questions), Form(_answers_read, _answers_shown, "answers")
+    dict[str, Answer], AfterValidator(_questions), Form(answers_of, _answers_shown, "answers")
 ]
 
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, date, datetime
+from enum import StrEnum
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -333,6 +334,10 @@ def check_robot(log: IncidentLog, *names: str | None) -> None:
             raise unknown_name("robot", name, known)
 
 
+WORDS: Final[Mapping[str, type[StrEnum]]] = {
+    "side": Side, "severity": Severity, "category": Category, "status": Status,
+}  # fmt: skip
+"""Filters that take some words only."""
 _FILTERED: Final = (
     ("side", "side"), ("robot", "robot"), ("severity", "severity", "counted_severity"),
     ("category", "category"), ("status", "status"), ("episode_id", "episode_id"),

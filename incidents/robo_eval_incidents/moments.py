@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, time, timedelta
 
 from robo_eval.core.errors import InputError
-from robo_eval_incidents.text import LATEST_NS
+from robo_eval_incidents.text import moment_ns
 
 # Pages are written in UTC. The browser of whoever reads them shows their own zone instead, and says
 # in what it sends which zone that is (static/app.js); without script all of it stays UTC.
@@ -78,9 +78,4 @@ def time_of_day(text: str, field: str, *, days_later: int = 0) -> int | None:
 
 
 def _ns_of(when: datetime) -> int:
-    aware = when if when.tzinfo is not None else when.replace(tzinfo=UTC)
-    seconds = aware.astimezone(UTC) - datetime(1970, 1, 1, tzinfo=UTC)
-    time_ns = (seconds.days * 86_400 + seconds.seconds) * 10**9 + seconds.microseconds * 1_000
-    if not 0 <= time_ns <= LATEST_NS:
-        raise ValueError("does not fit")
-    return time_ns
+    return moment_ns(when if when.tzinfo is not None else when.replace(tzinfo=UTC))

@@ -217,12 +217,25 @@ def ns_of(text: str, *, local: bool = False) -> int:
         raise ValueError("has no zone")
     if offset is not None and offset % _MINUTE:
         raise ValueError("has a zone that is not hours and minutes")
+    return moment_ns(moment, part)
+
+
+def moment_ns(moment: datetime, more_ns: int = 0) -> int:
+    """A moment in ns since 1970; without its zone one of this machine's zone.
+
+    Args:
+        moment: The moment.
+        more_ns: What comes after its microseconds.
+
+    Raises:
+        ValueError: If it does not fit.
+    """
     try:
         # Without a zone, `astimezone` takes it as local.
         since = moment.astimezone(UTC) - _EPOCH
     except (OverflowError, OSError) as err:
         raise ValueError("does not fit") from err
-    time_ns = (since.days * 86_400 + since.seconds) * 10**9 + since.microseconds * 1_000 + part
+    time_ns = (since.days * 86_400 + since.seconds) * 10**9 + since.microseconds * 1_000 + more_ns
     if not 0 <= time_ns <= LATEST_NS:
         raise ValueError("does not fit")
     return time_ns
@@ -457,7 +470,7 @@ def _quantity_text(one: dict[str, Any]) -> str:
     return text
 
 
-def quantities_of(cell: str) -> list[dict[str, Any]]:
+def quantities_of(cell: str, _now_ns: int = 0) -> list[dict[str, Any]]:
     """Read what `quantities_cell` wrote, and what people write so.
 
     Raises:
@@ -533,7 +546,7 @@ def answers_cell(answers: dict[str, str]) -> str:
     return "; ".join(f"{name}={answer}" for name, answer in answers.items())
 
 
-def answers_of(cell: str) -> dict[str, str]:
+def answers_of(cell: str, _now_ns: int = 0) -> dict[str, str]:
     """Read what `answers_cell` wrote.
 
     Raises:

@@ -21,11 +21,10 @@ from robo_eval.cli.incidents_common import (
 from robo_eval.cli.incidents_fields import Given, option
 from robo_eval.cli.options import extended
 from robo_eval.cli.output import JsonOption, print_json, print_table, say
-from robo_eval.core.kinds import Side
 from robo_eval.core.names import listing, unknown_name
 from robo_eval_incidents.kinds import Report
 from robo_eval_incidents.text import name_of
-from robo_eval_incidents.words import Category, Severity, Status
+from robo_eval_incidents.words import Status
 
 if TYPE_CHECKING:
     from robo_eval_incidents.lists import Filter, Listed, Page
@@ -73,15 +72,13 @@ def filter_of(given: Given) -> Filter:
     Raises:
         InputError: If a word is none of its list, or a time is none.
     """
-    from robo_eval_incidents.lists import Filter
+    from robo_eval_incidents.lists import WORDS, Filter
 
     start, end = period_of(given["since"], given["until"])
-    words: dict[str, type[StrEnum]]
-    words = {"side": Side, "severity": Severity, "category": Category, "status": Status}
     text = given["text"]
     return Filter(
         robot=tuple(given["robot"]) if given["robot"] else None,
-        **{name: _words(one, name, given[name]) for name, one in words.items()},
+        **{name: _words(one, name, given[name]) for name, one in WORDS.items()},
         text=None if text is None else name_of(text, "--text"),
         episode_id=given["episode_id"],
         since_ns=start,

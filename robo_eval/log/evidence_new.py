@@ -13,7 +13,7 @@ from robo_eval.core.names import unknown_name
 from robo_eval.log.evidence import FORMS, Noted
 from robo_eval.log.evidence_cells import Cell
 from robo_eval.log.evidence_read import COLUMN_OF, columns_of
-from robo_eval.log.files import explained
+from robo_eval.log.files import write_new
 from robo_eval.log.notes import csv_line
 
 _ATTRIBUTE: Final = re.compile(r"^    (\w+): (.+(?:\n {8}.+)*)", re.MULTILINE)
@@ -43,12 +43,8 @@ def new_evidence(name: str, out: Path) -> Path:
         *(f"# {column} (needed): {_said(form, column)}" for column in needed),
         *(f"# {column}: {_said(form, column)}" for column in others),
     ]
-    with explained(path, "cannot be written"):
-        try:
-            with path.open("x", encoding="utf-8") as file:
-                file.write("\n".join(lines) + "\n" + csv_line([*needed, *others]))
-        except FileExistsError as err:
-            raise InputError(f"{path}: is there already; add your lines to it") from err
+    text = "\n".join(lines) + "\n" + csv_line([*needed, *others])
+    write_new(path, text, "add your lines to it")
     return path
 
 

@@ -108,3 +108,23 @@ def explained(path: Path, what: str) -> Iterator[None]:
         yield
     except OSError as err:
         raise TrialDirectoryError(f"{path}: {what}: {err.strerror or err}") from err
+
+
+def write_new(path: Path, text: str, remedy: str) -> None:
+    """Write a file that people go on with; one that is there is refused.
+
+    Args:
+        path: The file.
+        text: What it holds.
+        remedy: What to do if it is there.
+
+    Raises:
+        InputError: If it is there already.
+        TrialDirectoryError: If it cannot be written.
+    """
+    with explained(path, "cannot be written"):
+        try:
+            with path.open("x", encoding="utf-8") as file:
+                file.write(text)
+        except FileExistsError as err:
+            raise InputError(f"{path}: is there already; {remedy}") from err

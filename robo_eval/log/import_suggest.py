@@ -15,7 +15,7 @@ from robo_eval.core.kinds import Side
 from robo_eval.log.cells import EXCEL_TIME, ISO_TIME, Reading
 from robo_eval.log.column_map import COUNTED, NAME, NEEDED
 from robo_eval.log.csv_records import Records, opened
-from robo_eval.log.files import explained
+from robo_eval.log.files import write_new
 from robo_eval.log.importer import read_rows
 from robo_eval.log.schema import KINDS, Kind
 
@@ -80,12 +80,7 @@ def suggest_map(table: Path, out: Path) -> str | None:
         TrialDirectoryError: If the map cannot be written.
     """
     text = "\n".join(_Table(table).map_lines()) + "\n"
-    with explained(out, "cannot be written"):
-        try:
-            with out.open("x", encoding="utf-8") as file:
-                file.write(text)
-        except FileExistsError as err:
-            raise InputError(f"{out}: is there already; choose another name") from err
+    write_new(out, text, "choose another name")
     try:
         read_rows(table, out)
     except InputError as err:

@@ -26,7 +26,7 @@ from robo_eval.log.joint_trace import joint_state
 from robo_eval.log.mcap_file import MAGIC
 from robo_eval.log.signals import is_asked
 from robo_eval_incidents.cut import sound_files
-from robo_eval_incidents.happened import diagnostics
+from robo_eval_incidents.happened import diagnostics, number_of
 
 WINDOW_S: Final = 10.0
 """How much is shown before and after an event."""
@@ -268,7 +268,7 @@ class _Reader:
     def _limit(self, name: str, values: dict[str, str]) -> None:
         owner, _, key = name.rpartition(" ")
         if any(word in name for word in _APART):
-            value = _number(values.get("value", ""))
+            value = number_of(values.get("value", ""))
             if value is not None:
                 self._add("separation", name, value)
             owner, key = name, "separation"
@@ -373,20 +373,12 @@ def _plain(text: str) -> str:
     return _NO_TEXT.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
-def _number(text: str) -> float | None:
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if math.isfinite(value) else None
-
-
 def _limits(key: str, text: str) -> tuple[float | None, float | None]:
     """Least and greatest value that a limit of the guard allows."""
     low, dots, high = text.partition("..")
     if dots:
-        return _number(low), _number(high)
-    limit = _number(text)
+        return number_of(low), number_of(high)
+    limit = number_of(text)
     if key == "separation":
         return limit, None
     if limit is None or key in {"force", "torque", "speed"}:

@@ -9,26 +9,18 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from robo_eval.core.errors import InputError
-from robo_eval.core.kinds import Side
-from robo_eval_incidents.lists import Filter, Page, list_incidents
+from robo_eval_incidents.lists import WORDS, Filter, Page, list_incidents
 from robo_eval_incidents.moments import time_of_day
 from robo_eval_incidents.text import name_of
 from robo_eval_incidents.web.deps import Person, ThisSite
 from robo_eval_incidents.web.pages.answers import status_of
 from robo_eval_incidents.web.templating import is_part, render
-from robo_eval_incidents.words import Category, Severity, Status
 
 router: Final = APIRouter(include_in_schema=False)
 FILTERS: Final = (
     "text", "severity", "status", "category", "robot", "side", "since", "until", "episode",
 )  # fmt: skip
 _ROWS: Final = 50
-_CHOICES: Final[dict[str, Any]] = {
-    "side": Side,
-    "severity": Severity,
-    "category": Category,
-    "status": Status,
-}
 
 
 @router.get("/")
@@ -78,7 +70,7 @@ def filter_of(asked: dict[str, str]) -> Filter:
         InputError: If a filter is none; the message names it.
     """
     values: dict[str, Any] = {}
-    for name, kind in _CHOICES.items():
+    for name, kind in WORDS.items():
         if name in asked:
             if asked[name] not in set(kind):
                 raise InputError(f"{name}: {asked[name]!r:.60} is none of {', '.join(kind)}")
