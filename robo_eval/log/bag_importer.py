@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from robo_eval.core.canonical import digest, file_digest
 from robo_eval.core.errors import InputError
@@ -31,9 +31,6 @@ from robo_eval.log.import_row import ImportedRow, RowMaker, put
 from robo_eval.log.import_trial import check_new, plan_of_import, write_trial
 from robo_eval.log.place import nearest_existing
 from robo_eval.log.trace_folder import copy_files
-
-_THEIRS: Final = "column map"
-_OURS: Final = "topic map"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,14 +224,7 @@ class _Reader:
             self._check_begins(messages)
             content = BagContent(messages, self._map)
             for window in content.windows:
-                try:
-                    self._episode(content, window)
-                except InputError as err:
-                    # Rows are checked as those of a table are, whose map has another name.
-                    text = str(err).replace(_THEIRS, _OURS)
-                    if text == str(err):
-                        raise
-                    raise InputError(text) from err
+                self._episode(content, window)
             self.outside.update(content.outside())
             self._assumed |= content.assumed
         with explained(bag.path, "cannot be read"):

@@ -25,7 +25,7 @@ from robo_eval.log.column_map import (
     ImportMap,
     Source,
 )
-from robo_eval.log.import_score import complete_score
+from robo_eval.log.import_score import complete_score, wrong
 from robo_eval.log.outcomes import Outcomes
 from robo_eval.log.provenance import software
 from robo_eval.log.rows import cells_of
@@ -187,7 +187,7 @@ class RowMaker:
         if self._constants is None:
             self._constants = []
             for ours, text in self.map.constants.items():
-                place = f"{where}: constants.{ours} of the column map"
+                place = f"{where}: constants.{ours} of the {self.map.WHAT[0]}"
                 self._constants.append((ours, self.value(place, ours, Constant(), text)))
         for ours, value in self._constants:
             put(values, ours, value)
@@ -289,7 +289,22 @@ class RowMaker:
         Raises:
             InputError: If this cannot be an episode, or is one that was there already.
         """
-        self._complete(where, values, sources, stopped)
+        name = values["episode_id"]
+        if name in self._seen:
+            what = f"{name!r} is in {self._seen[name]} already; an episode is logged once"
+            raise wrong(where, sources, "episode_id", what)
+        self._seen[name] = where.rpartition(": ")[2]
+        complete_score(where, values, sources, self.map, stopped=stopped)
+        self._check_attempt(where, values, sources)
+        values.setdefault("policy_digest", digest([self.sha256, values["policy"]]))
+        values.setdefault("software", f"imported by {software()}")
+        values.setdefault("initial_state_source", "unknown")
+        for name in _NOT_KNOWN:
+            values.setdefault(name, None)
+        if values.get("exposure_s") is None:
+            # Where there is no physical robot, none was exposed.
+            values["exposure_s"] = None if values["side"] is Side.REAL else 0.0
+        values["family"] = values.get("family") or values["task"]
         row = ImportedRow(where, values)
         # The database would refuse it as well, but knows nothing of this file and its lines.
         cells_of(row.episode(_NO_PLAN), where=where)
@@ -316,7 +331,7 @@ class RowMaker:
             unit = f" {UNIT[base]}" if UNIT[base] else ""
             raise CellError(
                 f"{text!r:.60} gives {amount:g}{unit}; {base} can be at most"
-                f" {most:.16g}{unit}; check unit and scale in the column map"
+                f" {most:.16g}{unit}; check unit and scale in the {self.map.WHAT[0]}"
             )
         return amount
 
@@ -324,41 +339,6 @@ class RowMaker:
         if base in ("control_quality", "costs") or source.unit or source.scale != 1:
             return float(self._read.number(text, source.unit, source.scale, is_share=True))
         return text
-
-    def _complete(
-        self,
-        where: str,
-        values: dict[str, Any],
-        sources: Mapping[str, str],
-        stopped: EndReason | None,
-    ) -> None:
-        """Fill in what follows from the rest, and refuse what contradicts it."""
-        name = values["episode_id"]
-        if name in self._seen:
-            column = sources.get("episode_id", "episode_id")
-            raise InputError(
-                f"{where}, column {column!r}: {name!r} is in {self._seen[name]} already; an"
-                " episode is logged once"
-            )
-        self._seen[name] = where.rpartition(": ")[2]
-        complete_score(
-            where,
-            values,
-            sources,
-            threshold=self.map.success_quality,
-            assisted_success=self.map.assisted_success,
-            stopped=stopped,
-        )
-        self._check_attempt(where, values, sources)
-        values.setdefault("policy_digest", digest([self.sha256, values["policy"]]))
-        values.setdefault("software", f"imported by {software()}")
-        values.setdefault("initial_state_source", "unknown")
-        for name in _NOT_KNOWN:
-            values.setdefault(name, None)
-        if values.get("exposure_s") is None:
-            # Where there is no physical robot, none was exposed.
-            values["exposure_s"] = None if values["side"] is Side.REAL else 0.0
-        values["family"] = values.get("family") or values["task"]
 
     def _check_attempt(
         self, where: str, values: Mapping[str, Any], sources: Mapping[str, str]
@@ -370,11 +350,8 @@ class RowMaker:
         base = name.removesuffix(f"-a{attempt}") if attempt > 1 else name
         if base in self._scored:
             other, line = self._scored[base]
-            column = sources.get("attempt", "attempt")
-            raise InputError(
-                f"{where}, column {column!r}: {name!r} and {other!r} in {line} are both scored"
-                f" attempts at {base!r}; an episode has one score"
-            )
+            what = f"{name!r} and {other!r} in {line} are both scored attempts at {base!r}"
+            raise wrong(where, sources, "attempt", f"{what}; an episode has one score")
         self._scored[base] = (name, self._seen[name])
 
 

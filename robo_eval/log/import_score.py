@@ -12,6 +12,7 @@ from robo_eval.core.episode import is_good_enough
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import EndReason
 from robo_eval.log.cells import UNITS, CellError, Reading
+from robo_eval.log.column_map import ImportMap
 
 _MOST_TRIALS: Final = 1_000_000
 """Episodes that one line can stand for."""
@@ -69,13 +70,17 @@ def _of_rate(text: str, n: int, read: Reading, unit: str | None) -> int:
     return fits[0]
 
 
+def wrong(where: str, sources: Mapping[str, str], ours: str, what: str) -> InputError:
+    """What is wrong with one of our columns, by the name of theirs."""
+    return InputError(f"{where}, column {sources.get(ours) or ours!r}: {what}")
+
+
 def complete_score(
     where: str,
     values: dict[str, Any],
     sources: Mapping[str, str],
+    mapping: ImportMap,
     *,
-    threshold: float | None,
-    assisted_success: str,
     stopped: EndReason | None = None,
 ) -> None:
     """Success, quality and end reason, each from the others where it is missing.
@@ -84,8 +89,7 @@ def complete_score(
         where: File and line, for error messages.
         values: The values of one line by our column; completed in place.
         sources: Their column by ours.
-        threshold: Least quality that counts as success, if there is such a rule.
-        assisted_success: What a success with interventions is, see `ColumnMap`.
+        mapping: Which quality counts as success, and what a success with interventions is.
         stopped: Why it was stopped from outside, if it was; it is no success then, whatever the
             rest says.
 
@@ -96,6 +100,7 @@ def complete_score(
     if stopped is not None:
         _complete_stopped(values, stopped)
         return
+    threshold = mapping.success_quality
     end, success, quality = (values.get(name) for name in ("end_reason", "success", "quality"))
     if success is None and end is not None and end.is_scored:
         success = end is EndReason.SUCCESS
@@ -105,24 +110,19 @@ def complete_score(
         # Nothing is said: a missing score is missing, and no failure.
         end = EndReason.NO_VERDICT
     if success is None and end is None:
-        named = sources.get("quality") or "quality"
-        raise InputError(
-            f"{where}, column {named!r}: whether it succeeded cannot be told from quality alone;"
-            " give success_quality, or say it in success or end_reason"
-        )
+        what = "whether it succeeded cannot be told from quality alone"
+        remedy = "give success_quality, or say it in success or end_reason"
+        raise wrong(where, sources, "quality", f"{what}; {remedy}")
     if quality is None and success is not None:
         quality = 1.0 if success else 0.0
     if end is None:
         end = EndReason.SUCCESS if success else EndReason.FAILURE
     _check_score(where, sources, success=success, quality=quality, end=end, threshold=threshold)
     if success and values.get("interventions"):
-        if assisted_success == "refuse":
-            column = sources.get("interventions", "interventions")
-            raise InputError(
-                f"{where}, column {column!r}: is {values['interventions']}, but an assisted episode"
-                " is never a success; set assisted_success: failure in the column map to take such"
-                " rows as failures"
-            )
+        if mapping.assisted_success == "refuse":
+            what = f"is {values['interventions']}, but an assisted episode is never a success"
+            remedy = f"set assisted_success: failure in the {mapping.WHAT[0]} to take such rows as"
+            raise wrong(where, sources, "interventions", f"{what}; {remedy} failures")
         end, success = EndReason.FAILURE, False
         # A quality of theirs stays, as in scores of ours; one made of the success goes with it.
         quality = 0.0 if values.get("quality") is None else quality
@@ -150,16 +150,12 @@ def _check_score(
 ) -> None:
     scored = [name for name in ("success", "quality") if name in sources]
     if not end.is_scored and quality is not None and not (success and "success" in scored):
-        column = sources[scored[-1]] if scored else "quality"
-        raise InputError(
-            f"{where}, column {column!r}: an episode that ended by {end.value!r} has no score;"
-            " leave the cell empty, or map the end to failure or to 'by the score'"
-        )
+        what = f"an episode that ended by {end.value!r} has no score"
+        remedy = "leave the cell empty, or map the end to failure or to 'by the score'"
+        raise wrong(where, sources, scored[-1] if scored else "quality", f"{what}; {remedy}")
     if success is not None and success != (end is EndReason.SUCCESS):
-        column = sources.get("success", "success")
-        raise InputError(
-            f"{where}, column {column!r}: success {success} contradicts end_reason {end.value!r}"
-        )
+        what = f"success {success} contradicts end_reason {end.value!r}"
+        raise wrong(where, sources, "success", what)
     if success is None or quality is None:
         return
     # All steps done and the task not is a failure of full quality.
@@ -169,7 +165,5 @@ def _check_score(
         remedy = "leave success_quality out of the map if the two were judged apart"
     else:
         return
-    column = sources.get("quality", "quality")
-    raise InputError(
-        f"{where}, column {column!r}: quality {quality:g} contradicts success {success}; {remedy}"
-    )
+    what = f"quality {quality:g} contradicts success {success}; {remedy}"
+    raise wrong(where, sources, "quality", what)
