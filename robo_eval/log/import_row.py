@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -296,7 +297,7 @@ class RowMaker:
         self._seen[name] = where.rpartition(": ")[2]
         complete_score(where, values, sources, self.map, stopped=stopped)
         self._check_attempt(where, values, sources)
-        values.setdefault("policy_digest", digest([self.sha256, values["policy"]]))
+        values.setdefault("policy_digest", _policy_digest(self.sha256, values["policy"]))
         values.setdefault("software", f"imported by {software()}")
         values.setdefault("initial_state_source", "unknown")
         for name in _NOT_KNOWN:
@@ -353,6 +354,11 @@ class RowMaker:
             what = f"{name!r} and {other!r} in {line} are both scored attempts at {base!r}"
             raise wrong(where, sources, "attempt", f"{what}; an episode has one score")
         self._scored[base] = (name, self._seen[name])
+
+
+@lru_cache(maxsize=1_024)
+def _policy_digest(sha256: str, policy: str) -> str:
+    return digest([sha256, policy])
 
 
 def _word(column: str, text: str) -> str:
