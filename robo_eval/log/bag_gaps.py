@@ -13,6 +13,8 @@ _LEAST: Final = 10
 """Messages of a topic that have a usual period; of fewer none is known."""
 _EVEN: Final = 3.0
 """How many times the median nine in ten periods of a topic with a usual period are at most."""
+_UNEVEN: Final = 2.0
+"""How many times the third longest period of an uneven topic its usual ones are taken to be."""
 _FAR: Final = 10.0
 """How many times the usual period of some topic a gap lasts."""
 _MISSED: Final = 2.0
@@ -65,11 +67,18 @@ def lasting(seconds: float) -> str:
 
 
 def _period_s(times: Integers) -> float | None:
-    """The greatest usual period of a topic, seconds; None if it has none."""
+    """The greatest usual period of a topic, seconds; None if it has none.
+
+    Of bursts, and of several publishers of one topic, it is no less than what it takes to be far
+    beyond all but the two longest.
+    """
     if len(times) < _LEAST:
         return None
-    middle, most = np.quantile(np.diff(times) * _NS, (0.5, 0.9))
-    return float(most) if 0.0 < most <= _EVEN * middle else None
+    steps = np.diff(times) * _NS
+    middle, most = np.quantile(steps, (0.5, 0.9))
+    if not 0.0 < most <= _EVEN * middle:
+        most = _UNEVEN * np.partition(steps, -3)[-3]
+    return float(most) or None
 
 
 def _is_gap(span: Span, usual: Sequence[tuple[int, int, float]]) -> bool:

@@ -48,7 +48,8 @@ def same_labels(
     """Let a function refuse pandas' tables whose labels say that positions are not the same thing.
 
     Arguments are compared by the labels of their last axis, and a table by those of its rows and
-    columns. A plain numbering is no label, and numbers of which none is in both are no order.
+    columns. A plain numbering says nothing about names, and numbers of which none is in both are
+    no order.
 
     Args:
         error: What is raised then.
@@ -72,7 +73,8 @@ def same_labels(
                 if _differ(axes[one][-1], axes[other][-1]):
                     raise error(
                         f"{one} and {other} have other labels, or another order of them; align"
-                        f" them first, as by {other}.reindex"
+                        f" them first, as by {other}.reindex, or hand over {other}.to_numpy() where"
+                        " only the order counts"
                     )
             return function(*args, **kwargs)
 
@@ -81,21 +83,23 @@ def same_labels(
     return checked
 
 
-def _labels(value: object) -> list[list[Any]]:
-    """The labels of each axis of a pandas object; none of other things."""
+def _labels(value: object) -> list[Any]:
+    """The labels of each axis of a pandas object, as its indexes; none of other things."""
     if type(value).__module__.partition(".")[0] != "pandas":
         return []
-    axes: list[Any] = getattr(value, "axes", [])
-    return [[] if type(axis).__name__ == "RangeIndex" else list(axis) for axis in axes]
+    return list(getattr(value, "axes", []))
 
 
-def _differ(first: list[Any], second: list[Any]) -> bool:
+def _differ(one: Any, other: Any) -> bool:  # noqa: ANN401 - pandas is not loaded for this
     """Whether two axes of one length have labels that do not fit position by position."""
-    if len(first) != len(second) or first == second:
+    if len(one) != len(other) or one.equals(other):
         return False
+    first, second = list(one), list(other)
     # Rows of one table that were chosen twice, such as those of two policies, are numbered on.
-    are_numbers = all(isinstance(label, int | float) for label in (*first, *second))
-    return not are_numbers or bool(set(first) & set(second))
+    if all(isinstance(label, int | float) for label in (*first, *second)):
+        return bool(set(first) & set(second))
+    plain = list(range(len(first)))
+    return plain not in (first, second)
 
 
 def integers(name: str, values: ArrayLike) -> NDArray[np.int64]:

@@ -286,7 +286,25 @@ def test_an_honest_recording_is_not_refused_however_sparse(bring, case):
     assert row.exposure_s == pytest.approx((max(stamps) - min(stamps)) / S)
 
 
+def paused(name: str, times: Iterable[float], at: float, by: float) -> Rows:
+    return topic(name, [t + by * (t >= at) for t in times])
+
+
 INTERRUPTED: dict[str, Rows] = {
+    "two publishers of one topic": [
+        *paused("/joint_states", sorted([*every(0.1, 10.0), *every(0.1, 10.0, 1e-4)]), 2.0, 2700.0),
+        *success(2709.9),
+    ],
+    "bursts": [
+        *paused("/odom", [t + k / 100 for t in every(0.6, 60.0) for k in range(20)], 30.0, 3000.0),
+        *success(3059.0),
+    ],
+    "bursts with two pauses": [
+        *topic("/odom", [t + k / 100 for t in every(0.6, 20.0) for k in range(20)]),
+        *topic("/odom", [t + k / 100 for t in every(0.6, 120.0, 100.0) for k in range(20)]),
+        *topic("/odom", [t + k / 100 for t in every(0.6, 420.0, 400.0) for k in range(20)]),
+        *success(420.0),
+    ],
     "latched topics of another day": [
         *topic("/robot_description", [-86_400.0]), *topic("/state", every(0.1, 10.0)), *success(10),
     ],
@@ -331,3 +349,29 @@ def test_a_gap_is_found_where_it_is_and_nowhere_else(periods, jitter, silent, se
     shifted = [np.where(times > at, times + gap, times) for times in topics]
     found = gaps(shifted)
     assert any(low <= at and high > at + gap - 3 * slowest * S for low, high in found)
+
+
+@given(
+    publishers=st.lists(
+        st.tuples(st.floats(0.002, 2.0), st.floats(0.0, 1.0)), min_size=1, max_size=4
+    ),
+    bursts=st.integers(1, 30),
+    silent=st.floats(60.0, 1e6),
+)
+def test_whatever_publishes_a_topic_a_pause_far_beyond_it_is_found(publishers, bursts, silent):
+    """Several publishers, each in bursts of its own, one pause in the middle."""
+    times = np.sort(
+        np.concatenate(
+            [
+                (phase * period + np.arange(200 * bursts) // bursts * period) * S
+                + np.arange(200 * bursts) % bursts * S / 1000
+                for period, phase in publishers
+            ]
+        ).astype(np.int64)
+    )
+    slowest = max(period for period, _ in publishers)
+    assert not gaps([times[times <= 150 * min(period for period, _ in publishers) * S]])
+    at = int(times[len(times) // 2])
+    gap = round((silent + 50.0 * slowest) * S)
+    found = gaps([np.where(times > at, times + gap, times)])
+    assert any(low <= at and high > at + gap - S for low, high in found)

@@ -56,3 +56,26 @@ def test_items_in_another_order_are_refused_and_names_of_agents_are_no_items():
         acc.analyse(response, difficulty[::-1])
     with pytest.raises(InputError, match="scores and weights have other labels"):
         coherence.auc(difficulty, pd.Series([1.0, 1.0, 2.0], index=items[::-1]))
+
+
+def test_a_default_numbering_says_nothing_about_names():
+    named = SIM.set_axis(list("cba"))
+    assert mmrv(SIM.reset_index(drop=True), named) == mmrv(SIM.to_numpy(), named)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        lambda a: a.iloc[::-1],
+        lambda a: a.sample(frac=1, random_state=3),
+        lambda a: a.sort_values(),
+        lambda a: a.set_axis([3, 4, 5, 6, 7, 8, 9, 10]),
+    ],
+)
+def test_a_default_numbering_is_held_against_other_numbers(other):
+    first = pd.Series([True] * 6 + [False] * 2)
+    second = other(first)
+    with pytest.raises(ValueError, match=r"other labels, or another order.*to_numpy"):
+        paired_table(first, second)
+    with pytest.raises(ValueError, match=r"other labels, or another order"):
+        paired_table(second, first)
