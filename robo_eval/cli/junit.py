@@ -111,7 +111,8 @@ def reported(file: Path | None, verb: str) -> Iterator[Checks]:
         from robo_eval.core import door
 
         check_folder_of(file)
-        if file.exists() and not door.bytes_of(file).startswith(_BEGIN):
+        held = door.bytes_of(file) if file.exists() else b""
+        if held and not held.startswith(_BEGIN):
             raise InputError(f"--junit: {file} holds no report of robo-eval; name another file")
     checks = Checks(verb)
     try:

@@ -26,9 +26,6 @@ _AROUND_S: Final = 60.0
 _UNKNOWN_S: Final = 3600.0
 """From here on a silence is a gap where no topic has a usual period, seconds."""
 
-ROS_NS: Final = 1_167_609_600_000_000_000
-"""The year 2007, in which ROS began: no clock that was set shows an earlier time."""
-
 Integers = NDArray[np.int64]
 Span = tuple[int, int]
 """Two times, ns."""

@@ -8,7 +8,6 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import EndReason, Side
 from robo_eval.core.names import listing, nearest_name
 from robo_eval.log.bag_find import Bag, find_bags
-from robo_eval.log.bag_gaps import ROS_NS
 from robo_eval.log.bag_map import TopicMap, parts_of_id
 from robo_eval.log.bag_open import SLACK_NS, OpenBag, check_library, opened
 from robo_eval.log.bag_read import BagContent
@@ -27,7 +25,7 @@ from robo_eval.log.bag_window import Window
 from robo_eval.log.column_map import SCORES, Conversion
 from robo_eval.log.directory import TRACES, TrialDirectory
 from robo_eval.log.files import PART_SUFFIX, explained
-from robo_eval.log.import_row import ImportedRow, RowMaker, put
+from robo_eval.log.import_row import ImportedRow, RowMaker, never_set, put
 from robo_eval.log.import_trial import check_new, plan_of_import, write_trial
 from robo_eval.log.place import nearest_existing
 from robo_eval.log.trace_folder import copy_files
@@ -362,12 +360,10 @@ class _Reader:
         self, where: str, content: BagContent, window: Window, values: dict[str, Any]
     ) -> None:
         values.setdefault("start_ns", window.first_ns)
-        if values["side"] is Side.REAL and (values["start_ns"] or ROS_NS) < ROS_NS:
-            began = datetime.fromtimestamp(values["start_ns"] // 10**9, UTC).date()
+        if began := never_set(values):
             content.remarks[window.number].append(
                 f"the clock of the recording says {began}: when it began is not known"
             )
-            values["start_ns"] = None
         values.setdefault("duration_s", window.seconds())
         values.setdefault("ticks", content.ticks(window))
         # Where there is no physical robot, none is exposed.

@@ -14,9 +14,10 @@ import numpy as np
 
 from robo_eval.core.errors import InputError
 from robo_eval.core.names import listing, unknown_name
+from robo_eval.core.units import ROS_NS
 from robo_eval.core.wording import counted
 from robo_eval.log.bag_field import DATA, FieldPath, Message, check_field
-from robo_eval.log.bag_gaps import ROS_NS, Span, lasting
+from robo_eval.log.bag_gaps import Span, lasting
 from robo_eval.log.bag_gaps import gaps as gaps_in
 from robo_eval.log.bag_joints import described_units, may_slide, with_units
 from robo_eval.log.bag_map import NUMERIC_TAKES, Exposure, FieldSource, Told, TopicMap

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import lru_cache
 from pathlib import Path
@@ -14,6 +15,7 @@ from robo_eval.core.episode import QUALITY_DECIMALS, Episode
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import Arm, Difficulty, EndReason, FaultBy, Profile, Side
 from robo_eval.core.names import unknown_name
+from robo_eval.core.units import ROS_NS
 from robo_eval.core.wording import counted
 from robo_eval.log.cells import CellError
 from robo_eval.log.column_map import (
@@ -106,6 +108,7 @@ class RowMaker:
         self._seen: dict[str, str] = {}
         self._constants: list[tuple[str, Any]] | None = None
         self._scored: dict[str, tuple[str, str]] = {}
+        self._undated: list[str] = []
 
     def value(self, place: str, ours: str, source: Conversion, text: str) -> Any:  # noqa: ANN401
         """The value of one of our columns that a text stands for.
@@ -260,6 +263,11 @@ class RowMaker:
         if missing:
             episodes = counted(missing, "episode")
             yield f"{source}: {episodes} without a score, counted as missing (no_verdict)"
+        if self._undated:
+            yield (
+                f"{self._undated[0]}, which no clock shows that was set: when"
+                f" {counted(len(self._undated), 'episode')} began is not known; is the unit right?"
+            )
         policies: dict[tuple[str, Side], set[str]] = {}
         for row in rows:
             if row.values.get("pair_id") is not None and row.values.get("seed") is None:
@@ -302,6 +310,8 @@ class RowMaker:
         values.setdefault("initial_state_source", "unknown")
         for name in _NOT_KNOWN:
             values.setdefault(name, None)
+        if began := never_set(values):
+            self._undated.append(f"{where} says {began}")
         if values.get("exposure_s") is None:
             # Where there is no physical robot, none was exposed.
             values["exposure_s"] = None if values["side"] is Side.REAL else 0.0
@@ -359,6 +369,16 @@ class RowMaker:
 @lru_cache(maxsize=1_024)
 def _policy_digest(sha256: str, policy: str) -> str:
     return digest([sha256, policy])
+
+
+def never_set(values: dict[str, Any]) -> str:
+    """Forget when a real episode began if its clock was never set; says what that clock showed."""
+    start = values["start_ns"]
+    if start is None or start >= ROS_NS or values["side"] is not Side.REAL:
+        return ""
+    values["start_ns"] = None
+    shown = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=start // 1000)
+    return shown.date().isoformat()
 
 
 def _word(column: str, text: str) -> str:

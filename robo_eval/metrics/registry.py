@@ -444,7 +444,7 @@ def computed(one: Metric, body: Body) -> Iterator[Number]:
     else:
         # Of our own metrics an error is a defect, which its traceback finds.
         is_ours = one.compute.__module__.startswith(f"{_FOLDER}.")
-        with nullcontext() if is_ours else foreign(one.place, "computing it"):
+        with nullcontext() if is_ours else foreign(one.place, "computing it"), aside():
             found = list(one.compute(body))
     yielded = set()
     for number in found:

@@ -149,13 +149,16 @@ class _Probe:
         if is_one and is_known:
             return ""
         self._tell(Step(task))
+        is_stepped = False
         try:
             env.reset(seed=planned.seed)
-            _, reward, _, _, info = env.step(action)
+            given = env.step(action)
+            is_stepped = True
+            _, reward, _, _, info = given
             reward_of(reward)
             told = [key for key in _TELL_SUCCESS if key in info]
         except (Exception, SystemExit) as err:  # noqa: BLE001 - whatever it raises is told
-            if not is_one:
+            if not is_one and not is_stepped:
                 why = said(err, named=not isinstance(err, RoboEvalError))
                 return f"{who}: {why}; its first action is {_shown(action)}, and {_needed(env)}"
             return (
@@ -186,7 +189,8 @@ def _is_of_another_kind(space: gymnasium.Space[Any], action: object) -> bool:
     """Whether an environment that takes this action takes it for something else.
 
     One may take what its space does not hold: numbers beyond their bounds, or of another type. That
-    is for the environment to say, but not how many numbers there are, nor which actions.
+    is for the environment to say, but not how many numbers there are, that each is one, nor which
+    actions.
     """
     if not isinstance(space, _OF_NUMBERS):
         return False
@@ -196,7 +200,7 @@ def _is_of_another_kind(space: gymnasium.Space[Any], action: object) -> bool:
         return True
     if isinstance(space, spaces.Discrete):
         return given.size != 1 or given.item() - space.start not in range(int(space.n))
-    return given.size != math.prod(space.shape or ())
+    return given.size != math.prod(space.shape or ()) or not np.isfinite(given).all()
 
 
 def _needed(env: gymnasium.Env[Any, Any]) -> str:

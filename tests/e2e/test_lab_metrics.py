@@ -173,6 +173,14 @@ def test_a_file_is_enough(commands: Any, plain: Path) -> None:
     assert listed["metrics"][-1]["source"] == f"our_lab.py, SHA-256 {SHA256}"
 
 
+def test_what_it_prints_is_not_among_the_numbers(commands: Any, plain: Path) -> None:
+    talking = METRIC.replace("    lengths = body", '    print("computing")\n    lengths = body')
+    (plain / "talking.py").write_text(talking + '\nprint("loaded")\n')
+    done = commands("metrics", "trial", "--metrics", "talking.py", "--json", folder=plain)
+    assert json.loads(done.out)["metric_files"].keys() == {"talking.py"}
+    assert "computing" in done.err
+
+
 def test_the_report_says_from_which_file_it_is(commands: Any, plain: Path) -> None:
     done = commands("report", "trial", *FILE, folder=plain)
     assert done.code == 0, done.err

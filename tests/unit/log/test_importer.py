@@ -294,6 +294,24 @@ def with_columns(columns: str) -> str:
     return SIMPLE.replace("s}", f"s, {columns}}}")
 
 
+@pytest.mark.parametrize(
+    ("given", "unit"),
+    [("1764585000", "ms"), ("0", "s"), ("-5", "s"), ("1980-01-01T00:00:00", "iso8601")],
+)
+def test_the_start_of_a_real_robot_decades_ago_is_not_known_and_said(lab, tmp_path, given, unit):
+    columns = with_columns(f"start_ns: {{column: at, unit: {unit}}}")
+    (kept,) = rows(lab(f"p,s,at\na,1,{given}\n", columns))
+    assert kept.start_ns is not None
+    real = columns.replace("side: sim", "side: real")
+    (row,) = rows(lab(f"p,s,at\na,1,{given}\n", real, out="real"))
+    assert row.start_ns is None
+    said: list[str] = []
+    import_csv(tmp_path / "lab.csv", tmp_path / "map.yaml", tmp_path / "other", warn=said.append)
+    (note,) = said
+    assert "lab.csv: line 2" in note
+    assert "when 1 episode began is not known" in note
+
+
 def test_what_no_column_gives_is_not_known(lab):
     (row,) = rows(lab("p,s\na,1\n", SIMPLE.replace("side: sim", "side: real")))
     measured = (row.start_ns, row.duration_s, row.exposure_s, row.ticks, row.episode_return)
@@ -305,10 +323,12 @@ def test_what_no_column_gives_is_not_known(lab):
 def test_a_zero_of_theirs_is_known(lab):
     columns = with_columns("duration_s: d, exposure_s: x, ticks: n, start_ns: b")
     trial = lab("p,s,d,x,n,b\na,1,0,0,0,0\nb,1,,,,\n", columns.replace("sim", "real"))
-    zero, empty = ((row.duration_s, row.exposure_s, row.ticks, row.start_ns) for row in rows(trial))
-    assert zero == (0.0, 0.0, 0, 0)
-    assert empty == (None, None, None, None)
+    zero, empty = ((row.duration_s, row.exposure_s, row.ticks) for row in rows(trial))
+    assert zero == (0.0, 0.0, 0)
+    assert empty == (None, None, None)
     assert verify_trial(trial.path).ok
+    simulated = rows(lab("p,s,d,x,n,b\na,1,0,0,0,0\n", columns, out="sim"))
+    assert simulated[0].start_ns == 0
 
 
 @pytest.mark.parametrize(

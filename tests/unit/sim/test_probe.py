@@ -220,6 +220,8 @@ def refusal(*policies, **how):
         (made_by("says", "action: 2"), "Switch-v0", ["is 2", "number from 0 to 1"]),
         (made_by("says", "action: 0.5"), "Switch-v0", ["is 0.5", "number from 0 to 1"]),
         (made_by("says", "action: null"), "Switch-v0", ["None", "number from 0 to 1"]),
+        (made_by("says", "action: [.nan, 0]"), "Bench-v0", ["nan", "2 numbers"]),
+        (made_by("says", "action: [0, .inf]"), "Bench-v0", ["inf", "2 numbers"]),
         (made_by("raises"), "Bench-v0", ["IndexError: index 24", "given 2 numbers"]),
         (made_by("raises"), "Tells-v0", ["IndexError: index 24", "given one of Dict"]),
         (made_by("ends"), "Bench-v0", ["SystemExit: enough", "2 numbers"]),
@@ -306,6 +308,15 @@ def test_an_environment_that_no_policy_can_play_is_refused(env, task, parts):
     assert text.startswith(f"tasks.0.env: bench:Bench/{env}: ")
     for part in parts:
         assert part in text
+
+
+@pytest.mark.parametrize("action", ["[0, 0]", "[7.5, 0]", "[[0.1], [0.2]]"])
+@pytest.mark.parametrize("task", [", kwargs: {reward: null}", ", kwargs: {reward: [0.2, 0.2]}"])
+def test_a_reward_that_is_none_is_the_environments_whatever_the_action(action, task):
+    """Also where the action is none of its space, and it takes it all the same."""
+    text = refusal(made_by("says", f"action: {action}"), task=task)
+    assert text.startswith("tasks.0.env: bench:Bench/Bench-v0: step(")
+    assert "reward" in text
 
 
 def test_what_fails_from_some_starts_only_is_a_fault_of_those(tmp_path):
