@@ -91,7 +91,7 @@ def text_of(estimate: Estimate, *, write: Writer = written, none: str = "-") -> 
     return f"{value} [{low}, {high}]"
 
 
-WITHOUT_INTERVAL: Final = ("counted", "mcnemar")
+WITHOUT_INTERVAL: Final = ("counted", "mcnemar", "pairs_exact")
 """Methods of numbers that need no interval: a count is what it is, and so is a p value."""
 ROS_NS: Final = 1_167_609_600_000_000_000
 """The year 2007, in which ROS began: no clock of a robot that was set shows an earlier time."""

@@ -40,11 +40,11 @@ from robo_eval.metrics.tasks import VARIANT, task_label
 from robo_eval.stats.clustered import new_cluster_difference, resampled_ratios
 from robo_eval.stats.paired import (
     PairedTable,
-    bonett_price_interval,
     folded_interval,
     mcnemar_p,
     paired_table,
 )
+from robo_eval.stats.unconditional import pairs_interval, pairs_p
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -78,7 +78,7 @@ class Agreement:
         ar_physical: Success of the same episodes, or contexts, on the physical side.
         new_task: The same in tasks like these; `n` is the number of tasks.
         difference: Physical less simulated success.
-        p_value: Exact two-sided McNemar p of the pairs; None without pairs.
+        p_value: Two-sided p of the exact test of pairs; None without pairs.
         matching: `pairs` or `contexts`.
         n_pairs: Pairs in which both episodes are scored; 0 without pairs.
         n_unpaired: Scored physical episodes without a scored partner.
@@ -88,6 +88,7 @@ class Agreement:
         effective_sample_size: Simulated episodes the weights leave; None with pairs.
         offered: Physical episodes that could be pairs: each has one simulated episode of the same
             policy, task, level and seed, and neither has a `pair_id`.
+        mcnemar_p: McNemar's exact p, which takes the number of discordant pairs as given.
     """
 
     name: str
@@ -105,6 +106,7 @@ class Agreement:
     uncovered_mass: float | None
     effective_sample_size: float | None
     offered: int = 0
+    mcnemar_p: float | None = None
 
     @property
     def unpaired(self) -> float:
@@ -256,6 +258,7 @@ def _by_pairs(name: str, physical: Rows, simulated: Rows, config: MetricConfig) 
         ar_physical=found.real,
         difference=found.difference,
         p_value=found.p_value,
+        mcnemar_p=found.mcnemar_p,
         matching="pairs",
         n_pairs=len(one),
         n_unpaired=unpaired,
@@ -336,6 +339,7 @@ class _Compared:
     difference: Estimate
     agreement: Estimate
     p_value: float | None = None
+    mcnemar_p: float | None = None
     sizes: tuple[int, int] = (0, 0)
     """Physical and simulated observations, where contexts are compared."""
 
@@ -352,17 +356,19 @@ def _of_pairs(physical: Rows, simulated: Rows, config: MetricConfig) -> _Compare
     if clusters is None:
         difference = _difference(table, config)
         agreement = _folded(difference)
-        p_value = mcnemar_p(table.only_first, table.only_second)
+        p_value = pairs_p(table.only_first, table.only_second, n)
+        given = mcnemar_p(table.only_first, table.only_second)
     else:
         once = once_by_seed(physical, difference=real.astype(np.float64) - sim)
         difference, agreement = _of_clusters(once, n, config)
-        p_value = None  # pairs of one seed are not independent
+        p_value = given = None  # pairs of one seed are not independent
     return _Compared(
         real=success_of_rows(physical, config, exact=True),
         sim=success_of_rows(simulated, config, exact=True),
         difference=difference,
         agreement=agreement,
         p_value=p_value,
+        mcnemar_p=given,
     )
 
 
@@ -375,11 +381,9 @@ def _clusters(rows: Rows) -> NDArray[np.intp] | None:
 
 
 def _difference(table: PairedTable, config: MetricConfig) -> Estimate:
-    low, high = bonett_price_interval(
-        table.only_first, table.only_second, table.n, level=config.level
-    )
+    low, high = pairs_interval(table.only_first, table.only_second, table.n, level=config.level)
     value = (table.only_first - table.only_second) / table.n
-    return _share(value, low, high, table.n, "bonett_price", config)
+    return _share(value, low, high, table.n, "pairs_exact", config)
 
 
 def _folded(difference: Estimate) -> Estimate:
@@ -411,8 +415,8 @@ def _of_clusters(once: Rows, n: int, config: MetricConfig) -> tuple[Estimate, Es
         return alone, replace(alone, value=1.0 - abs(value))
     if not differences.any():
         # Resampling shows no spread where all agree; each seed then counts as one pair that does.
-        low, high = bonett_price_interval(0, 0, n_seeds, level=config.level)
-        difference = _share(value, low, high, n, "bonett_price_over_seeds", config)
+        low, high = pairs_interval(0, 0, n_seeds, level=config.level)
+        difference = _share(value, low, high, n, "pairs_exact_over_seeds", config)
         return difference, _folded(difference)
     order = np.lexsort((differences, clusters))  # so that sums do not depend on that of the rows
     sums = np.bincount(clusters[order], weights=differences[order], minlength=n_seeds)

@@ -13,8 +13,13 @@ from numpy.typing import NDArray
 from robo_eval.core.estimate import Estimate
 from robo_eval.metrics.performance import CONDITION
 from robo_eval.metrics.tables import Rows
-from robo_eval.stats.paired import least_deciding_pairs
+from robo_eval.stats.clustered_pairs import (
+    ClusteredDifference,
+    detectable_difference,
+    least_deciding_clusters,
+)
 from robo_eval.stats.planning import episodes_per_arm, minimum_detectable_difference
+from robo_eval.stats.unconditional import least_deciding_of
 
 if TYPE_CHECKING:
     from robo_eval.metrics.config import MetricConfig
@@ -133,8 +138,7 @@ class Contrast:
         difference: Success of the first less that of the second.
         p_value: Two-sided; None if there is no test.
         test: Which one.
-        spread: Mean size of the difference in a discordant unit, by which what can be detected is
-            scaled.
+        seeds: What the seeds said, where they are the unit.
         rates: Success of both, without pairs.
         n_conditions: Conditions that both played.
     """
@@ -149,15 +153,16 @@ class Contrast:
     difference: Estimate
     p_value: float | None
     test: str
-    spread: float = 1.0
+    seeds: ClusteredDifference | None = None
     rates: tuple[float, float] | None = None
     n_conditions: int = 0
 
     def detectable(self, alpha: float, power: float) -> float | None:
         """The least difference that so many episodes find with the given power.
 
-        In pairs, units are taken to disagree as often as they did, one more of each kind counted,
-        as the Bonett-Price interval does: no disagreement at all is no proof that there is none.
+        Pairs are taken to disagree as often as they did, one more of each kind counted: no
+        disagreement at all is no proof that there is none. Seeds are taken to scatter as they did,
+        which counts one more of each kind as well.
 
         Args:
             alpha: Largest p value that decides.
@@ -170,9 +175,12 @@ class Contrast:
             return None
         if self.n_discordant is None:
             return self._detectable_of_episodes(alpha, power)
+        if self.seeds is not None:
+            return detectable_difference(self.seeds, power=power, alpha=alpha)
         share = (self.n_discordant + 2.0) / (self.n_units + 2.0)
-        found = minimum_detectable_difference(self.n_units, share, power=power, alpha=alpha)
-        return None if found is None else found * self.spread
+        return minimum_detectable_difference(
+            self.n_units, share, power=power, alpha=alpha, test="pairs"
+        )
 
     def _detectable_of_episodes(self, alpha: float, power: float) -> float | None:
         if self.rates is None:
@@ -195,10 +203,11 @@ class Contrast:
         return enough
 
     def least_deciding(self, alpha: float) -> int | None:
-        """The least number of discordant units that can reach `alpha`; None if not of a kind."""
+        """The least number of units that decide at `alpha`, all for one side; None if none can."""
         if self.n_discordant is None:
             return None
-        return least_deciding_pairs(alpha)
+        least = least_deciding_of if self.unit == "pairs" else least_deciding_clusters
+        return least(self.n_units, alpha)
 
 
 def no_difference(reason: str) -> Estimate:

@@ -14,8 +14,10 @@ from robo_eval.metrics.performance import place_of
 from robo_eval.metrics.rank_agreement import RankAgreement
 
 TESTS: Final = {
-    "mcnemar_exact": "McNemar's exact test of the pairs that ended differently",
-    "sign_flip_by_seed": "the signs of all differences of seeds, flipped in every way",
+    "pairs_exact": "the exact test of pairs that both succeed equally often",
+    "t_by_seed": (
+        "Student's t of the seeds that both succeed equally often, a seed added at either end"
+    ),
     "barnard": "Barnard's exact test of the two shares",
     "score": "the score test of the two shares",
 }
@@ -84,12 +86,12 @@ class PolicyPair:
         left_out: Episodes of either without a counterpart in the other.
         n_conditions: Conditions that both played.
         p_value: Two-sided, by itself; None if there is no test.
-        test: Which one: `mcnemar_exact`, `sign_flip_by_seed`, `barnard`, `score` or `none`.
+        test: Which one: `pairs_exact`, `t_by_seed`, `barnard`, `score` or `none`.
         p_holm: Adjusted for all pairs of the side that are decided on; None if this is not.
         verdict: `first`, `second` or `undecided`; None below the least coverage, or untested.
         detectable: Difference that would have been shown with 80 % power; None where a verdict
             names a winner or there is none, and where no difference would have been shown.
-        least_deciding: Discordant units without which nothing can be decided; None without pairs.
+        least_deciding: Units that decide at the least, all for one side; None if none can.
         reason: Why there is no verdict; None if there is one.
     """
 

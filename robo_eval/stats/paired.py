@@ -162,7 +162,7 @@ def bonett_price_interval(
         >>> print(f"{low:.4f} {high:.4f}")
         -0.0832 0.2650
     """
-    b_, c_, n_ = _discordant(b, c, n)
+    b_, c_, n_ = discordant_counts(b, c, n)
     check_level(level)
     p1, p2 = (b_ + 1.0) / (n_ + 2.0), (c_ + 1.0) / (n_ + 2.0)
     difference = p1 - p2
@@ -346,9 +346,10 @@ def least_deciding_pairs(alpha: float = 0.05, *, alternative: Alternative = "two
     return pairs
 
 
-def _discordant(
+def discordant_counts(
     b: ArrayLike, c: ArrayLike, n: ArrayLike
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """b, c and n as floats of one shape; refused where there cannot be so many of n pairs."""
     b_, c_, n_ = np.broadcast_arrays(whole("b", b), whole("c", c), whole("n", n, least=1))
     bad = b_ + c_ > n_
     if bad.any():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from statistics import NormalDist
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +12,12 @@ from numpy.typing import NDArray
 from robo_eval.stats._checks import Alternative, check_choice, check_level, check_share, whole
 from robo_eval.stats.proportions import clopper_pearson_interval
 from robo_eval.stats.rates import garwood_interval
+from robo_eval.stats.unconditional import deciding_wins
 
 MOST: Final = 1_000_000
 """Episodes or pairs beyond which a plan is refused: no one plays them."""
+PairTest = Literal["mcnemar", "pairs"]
+"""An exact test of pairs."""
 _BLOCK: Final = 1024
 
 
@@ -209,6 +212,7 @@ def minimum_detectable_difference(
     power: float = 0.8,
     alpha: float = 0.05,
     alternative: Alternative = "two",
+    test: PairTest = "mcnemar",
 ) -> float | None:
     """The least difference of two rates that n pairs find with the given power.
 
@@ -218,6 +222,8 @@ def minimum_detectable_difference(
         power: Chance wanted that it is found.
         alpha: Largest p value that decides.
         alternative: `"two"`, or one side; the difference is given as a positive number.
+        test: `"mcnemar"`, the exact test given the number of discordant pairs, or `"pairs"`, that
+            of `unconditional.pairs_p`.
 
     Returns:
         The difference, at most `discordant`; None if even that would not be found.
@@ -237,11 +243,14 @@ def minimum_detectable_difference(
     if not 0.0 < discordant <= 1.0:
         raise ValueError(f"discordant must be above 0 and at most 1, given {discordant}")
     side: Alternative = "two" if alternative == "two" else "greater"
-    test = _McNemar(discordant / 2.0, discordant / 2.0, alpha, side)
+    check_choice("test", test, PairTest)
+    own = _McNemar(discordant / 2.0, discordant / 2.0, alpha, side)
+    if test == "pairs":
+        own.critical = deciding_wins(n, alpha, alternative=side)
 
     def found(difference: float) -> bool:
-        test.share = (discordant + difference) / (2.0 * discordant)
-        return test.power(n) >= power
+        own.share = (discordant + difference) / (2.0 * discordant)
+        return own.power(n) >= power
 
     if not found(discordant):
         return None

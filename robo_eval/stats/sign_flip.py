@@ -1,4 +1,4 @@
-"""Whether differences measured in clusters lean to one side."""
+"""Whether differences measured in clusters could as well have had the other sign."""
 
 from __future__ import annotations
 
@@ -18,9 +18,11 @@ def sign_flip_p(sums: ArrayLike) -> float:
     """How surprising the sum of some numbers is if each could as well have had the other sign.
 
     The randomisation test of differences that come in clusters: of pairs that share a seed, say,
-    whose outcomes are alike, only the sum over the seed counts. If two policies are equally
-    good, the labels of a whole cluster could be swapped, and its sum would change sign. Of sums
-    that are 1, 0 or -1 it is the exact McNemar test.
+    whose outcomes are alike, only the sum over the seed counts. It asks whether the labels of a
+    whole cluster could be swapped, which changes the sign of its sum. Two policies that succeed
+    equally often need not allow that: if one fails a little everywhere and the other rarely but
+    entirely, it rejects far too often, and `clustered_pairs.clustered_difference` asks for the
+    mean. Of sums that are 1, 0 or -1 it is the exact McNemar test.
 
     Args:
         sums: Sum of the differences in each cluster, whole numbers, shape (S,).

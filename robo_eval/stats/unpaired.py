@@ -8,13 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from robo_eval.stats._checks import Alternative, check_choice, unwrap
+from robo_eval.stats._worst_case import binomial, worst_case
 from robo_eval.stats.arrays import floats
 from robo_eval.stats.proportions import wilson_interval
 
-_GRID: Final = 201
-"""Rates at which the worst case is looked for first."""
-_ZOOMS: Final = 6
-"""Times the grid is narrowed around the worst rate, each to two of its steps."""
 _MAX_CELLS: Final = 4_000_000
 """Tables held at once: bounds memory at some 100 MB."""
 
@@ -129,29 +126,13 @@ def barnard_p(
         blocks.append((k1, (np.abs(score) if alternative == "two" else score) >= threshold))
 
     def chance(rates: NDArray[np.float64]) -> NDArray[np.float64]:
-        second = _binomial(k2, second_n, rates)
+        second = binomial(k2, second_n, rates)
         total = np.zeros(len(rates))
         for k1, extreme in blocks:
-            total += (_binomial(k1, first_n, rates) * (extreme @ second)).sum(axis=0)
+            total += (binomial(k1, first_n, rates) * (extreme @ second)).sum(axis=0)
         return total
 
-    # The chance is a polynomial in the rate with several humps: look everywhere, then closer at
-    # the highest ones.
-    angle = np.linspace(0.0, np.pi, _GRID)
-    rates = (1.0 - np.cos(angle)) / 2.0
-    found = chance(rates)
-    inner = np.arange(1, _GRID - 1)
-    humps = inner[(found[inner] >= found[inner - 1]) & (found[inner] >= found[inner + 1])]
-    best = float(found.max())
-    for hump in humps[np.argsort(-found[humps])][:3]:
-        low, high = rates[hump - 1], rates[hump + 1]
-        for _ in range(_ZOOMS):
-            closer = np.linspace(low, high, 11)
-            values = chance(closer)
-            top = int(np.argmax(values))
-            best = max(best, float(values[top]))
-            low, high = closer[max(top - 1, 0)], closer[min(top + 1, 10)]
-    return min(1.0, best)
+    return worst_case(chance)
 
 
 def _score(
@@ -163,12 +144,3 @@ def _score(
     spread = np.sqrt(pooled * (1.0 - pooled) * (1.0 / n1 + 1.0 / n2))
     difference = k1[:, None] / n1 - k2[None, :] / n2
     return np.divide(difference, spread, out=np.zeros_like(difference), where=spread > 0.0)
-
-
-def _binomial(k: NDArray[np.int_], n: int, rates: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Chances of k successes of n at each rate, shape (len(k), len(rates))."""
-    from scipy.special import betaln, xlog1py, xlogy
-
-    k_ = k.astype(np.float64)[:, None]
-    ways = -betaln(k_ + 1.0, n - k_ + 1.0) - np.log(n + 1.0)
-    return np.asarray(np.exp(ways + xlogy(k_, rates) + xlog1py(n - k_, -rates)))

@@ -47,6 +47,7 @@ def _counted(value: float, unit: str, n: int) -> Estimate:
         "AR_sim": "ratio",
         "AR_compared": "ratio",
         "AR_gap": "difference",
+        "pairs_p": "p",
         "McNemar_p": "p",
         "uncompared": "ratio",
         "effective_sample_size": "count",
@@ -58,7 +59,9 @@ def agreement(body: Body) -> Iterator[Number]:
     S2R speaks of these tasks. `S2R_new_task`, that of the mean distance over tasks, speaks of tasks
     like these. `AR_sim` is the success of the simulated episodes it is compared with,
     `AR_compared` that of the same episodes on the body, `AR_gap` the second less the first. By
-    task family as well: errors of opposite sign cancel in the whole.
+    task family as well: errors of opposite sign cancel in the whole. `pairs_p` is the p value of
+    the exact test of pairs, `McNemar_p` that of McNemar's, which takes as given how many ended
+    differently.
     """
     found = body.agreement
     if found is None:
@@ -95,13 +98,18 @@ def _compared(body: Body, found: Agreement) -> Iterator[Number]:
         estimate=replace(found.difference, unit="difference"),
         rests_on=counted(found.difference.n, noun),
     )
-    if found.p_value is not None:
-        yield Number(
-            name="McNemar_p",
-            estimate=Estimate(value=found.p_value, n=found.n_pairs, method="mcnemar", unit="p"),
-            rests_on=counted(found.n_pairs, "pair"),
-            note="exact, two-sided",
-        )
+    for name, p_value, method, note in (
+        ("pairs_p", found.p_value, "pairs_exact", "exact, two-sided"),
+        ("McNemar_p", found.mcnemar_p, "mcnemar", "given how many ended differently"),
+    ):
+        if p_value is not None:
+            yield Number(
+                name=name,
+                estimate=Estimate(value=p_value, n=found.n_pairs, method=method, unit="p"),
+                rests_on=counted(found.n_pairs, "pair"),
+                note=note,
+                detail=name != "pairs_p",
+            )
     if found.uncovered_mass is not None:
         n = found.n_pairs + found.n_unpaired if by_pairs else body.reliability.n
         yield Number(

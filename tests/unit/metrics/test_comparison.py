@@ -14,7 +14,9 @@ from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.contrast import Attempts
 from robo_eval.metrics.frame import episodes_frame
 from robo_eval.metrics.paired_contrast import contrast_of_pairs
+from robo_eval.stats.clustered_pairs import clustered_difference
 from robo_eval.stats.planning import minimum_detectable_difference
+from robo_eval.stats.unconditional import pairs_interval, pairs_p
 
 FAST = MetricConfig(resamples=999)
 
@@ -66,21 +68,17 @@ def outcomes(both, only_first, only_second, neither):
 # Pairs -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("table", "value", "low", "high", "p"),
-    [
-        ((14, 2, 0, 4), 0.10, -0.0831728, 0.2649910, 0.5),
-        ((20, 8, 2, 20), 0.12, -0.0113606, 0.2421299, 0.109375),
-    ],
-)
-def test_pairs_have_the_worked_interval_and_p(table, value, low, high, p):
+@pytest.mark.parametrize(("table", "value"), [((14, 2, 0, 4), 0.10), ((20, 8, 2, 20), 0.12)])
+def test_pairs_have_the_exact_interval_and_p(table, value):
     first, second = outcomes(*table)
     pair = pair_of(episodes("a", first), episodes("b", second))
-    assert (pair.unit, pair.test) == ("pairs", "mcnemar_exact")
+    _, b, c, _ = table
+    assert (pair.unit, pair.test, pair.difference.method) == ("pairs", "pairs_exact", "pairs_exact")
     assert pair.n_pairs == pair.n_units == sum(table)
     assert pair.difference.value == pytest.approx(value)
-    assert (pair.difference.low, pair.difference.high) == pytest.approx((low, high), abs=1e-7)
-    assert pair.p_value == pair.p_holm == pytest.approx(p)
+    low, high = pairs_interval(b, c, sum(table))
+    assert (pair.difference.low, pair.difference.high) == pytest.approx((low, high))
+    assert pair.p_value == pair.p_holm == pytest.approx(pairs_p(b, c, sum(table)))
     assert pair.verdict == "undecided"
     assert pair.winner is None
 
@@ -89,21 +87,22 @@ def test_too_few_pairs_say_how_many_could_decide():
     first, second = outcomes(14, 2, 0, 4)
     pair = pair_of(episodes("a", first), episodes("b", second))
     assert pair.detectable is None
-    assert pair.least_deciding == 6
-    assert pair.text == "no difference shown (20 pairs; at least 6 must end differently)"
+    assert pair.least_deciding == 5
+    assert pair.text == "no difference shown (20 pairs; at least 5 must end differently)"
 
 
 def test_no_difference_comes_with_the_one_that_could_have_been_shown():
     first, second = outcomes(30, 8, 10, 13)
     pair = pair_of(episodes("a", first), episodes("b", second))
-    expected = minimum_detectable_difference(61, 20 / 63, power=0.8, alpha=0.05)
+    expected = minimum_detectable_difference(61, 20 / 63, power=0.8, alpha=0.05, test="pairs")
     assert expected == pytest.approx(0.2, abs=0.02)
+    assert expected < minimum_detectable_difference(61, 20 / 63)
     assert pair.detectable == pytest.approx(expected, abs=1e-6)
     assert f"could have shown >= {expected:.2f} with 80 % power" in pair.text
 
 
-def test_six_discordant_pairs_are_the_least_that_decide():
-    for wins, winner in ((5, None), (6, "a")):
+def test_five_discordant_pairs_of_fourteen_are_the_least_that_decide():
+    for wins, winner in ((4, None), (5, "a")):
         pair = pair_of(episodes("a", [1] * wins + [1] * 9), episodes("b", [0] * wins + [1] * 9))
         assert pair.winner == winner
     assert pair.text == "a did better than b"
@@ -149,11 +148,12 @@ def test_five_seeds_decide_nothing_however_many_conditions_share_them():
     b = [[0, 0, 1, 0, 0], [0, 0, 0, 0, 1], [1, 0, 0, 0, 0]]
     pair = pair_of(levels("a", a), levels("b", b))
     means = (np.array(a) - np.array(b)).mean(axis=0)
-    assert (pair.test, pair.p_value) == ("sign_flip_by_seed", 2 / 2**5)
-    interval = stats.ttest_1samp(means, 0.0).confidence_interval(0.95)
+    with_ends = np.array([*means, 1.0, -1.0])
+    t = with_ends.mean() / (with_ends.std() / np.sqrt(7))
+    assert (pair.test, pair.p_value) == ("t_by_seed", pytest.approx(2 * stats.t.sf(t, 4)))
     assert pair.difference.value == pytest.approx(means.mean())
-    assert pair.difference.low == pytest.approx(interval.low)
-    assert pair.difference.high == pytest.approx(min(interval.high, 1.0))
+    assert pair.difference.low < 0.0
+    assert pair.difference.high == 1.0
     assert pair.winner is None
     assert pair.text == "no difference shown (5 seeds are too few to show any)"
 
@@ -170,27 +170,26 @@ def test_a_seed_that_repeats_in_a_condition_pairs_by_its_mean():
     pair = pair_of(repeated("a", a), repeated("b", b))
     assert (pair.unit, pair.n_units, pair.n_pairs) == ("seeds", 8, 8)
     assert pair.difference.value == pytest.approx(1 / 3)
-    assert pair.p_value == pytest.approx(2 / 2**8)
-    assert pair.winner == "a"
+    # A policy that fails all three of one seed in four is met by no such seed in one of ten trials.
+    assert pair.winner is None
     alike = pair_of(repeated("a", [[1] * 20] * 5 + [[0] * 20] * 5), repeated("b", [[1] * 20] * 10))
     assert (alike.n_units, alike.n_discordant) == (10, 5)
-    assert alike.p_value == pytest.approx(2 / 2**5)
+    assert alike.p_value == clustered_difference([1] * 5 + [0] * 5, [1] * 10).p
 
 
 def test_another_number_of_repeats_changes_nothing_but_the_weights():
     one = pair_of(repeated("a", [[1, 0, 1]] * 7), repeated("b", [[0, 0]] * 7))
     assert (one.n_units, one.difference.value) == (7, pytest.approx(2 / 3))
-    assert one.p_value == pytest.approx(2 / 2**7)
+    assert one.p_value == pytest.approx(clustered_difference([2 / 3] * 7, [1] * 7).p)
 
 
-def test_many_seeds_are_tested_by_flipping_signs():
+def test_many_seeds_are_tested_by_their_means():
     rng = np.random.default_rng(3)
     a, b = rng.integers(0, 2, (2, 4, 12)).tolist()
     pair = pair_of(levels("a", a), levels("b", b))
     sums = (np.array(a) - np.array(b)).sum(axis=0)
-    signs = np.array(np.meshgrid(*[[-1, 1]] * 12)).reshape(12, -1)
-    assert pair.test == "sign_flip_by_seed"
-    assert pair.p_value == pytest.approx(np.mean(abs(sums @ signs) >= abs(sums.sum())))
+    found = clustered_difference(sums, [4] * 12)
+    assert (pair.test, pair.p_value) == ("t_by_seed", pytest.approx(found.p))
     low, high = pair.difference.low, pair.difference.high
     assert low < pair.difference.value < high
     assert pair.detectable is None or 0.0 < pair.detectable <= 1.0
@@ -231,6 +230,34 @@ def test_equally_good_policies_are_rarely_told_apart(seeds, conditions):
     assert wrong / runs <= 0.075
 
 
+def failing(seeds, conditions, share, rng):
+    """Two policies that fail as often: one apart in each condition, one in all of a seed."""
+    apart = (rng.random((conditions, seeds)) >= share).astype(float)
+    whole = np.tile((rng.random(seeds) >= share).astype(float), (conditions, 1))
+    return apart, whole
+
+
+@pytest.mark.parametrize("share", [0.05, 0.1, 0.2])
+def test_policies_that_fail_differently_are_told_apart_no_more_often(share):
+    """Flipped signs of the seeds told them apart in 11 % of such trials."""
+    rng, runs, wrong, missed = np.random.default_rng(0), 1000, 0, 0
+    for _ in range(runs):
+        apart, whole = failing(20, 5, share, rng)
+        found = clustered_difference((apart - whole).sum(axis=0), [5] * 20)
+        wrong += found.p <= 0.05
+        missed += not found.low <= 0.0 <= found.high
+    assert wrong == missed
+    assert wrong / runs <= 0.055
+
+
+def test_test_and_interval_of_seeds_say_the_same():
+    rng = np.random.default_rng(5)
+    for _ in range(15):
+        a, b = ((rng.random((3, 9)) < share).astype(int).tolist() for share in (0.9, 0.4))
+        pair = pair_of(levels("a", a), levels("b", b))
+        assert (pair.p_value <= 0.05) == (not pair.difference.low <= 0.0 <= pair.difference.high)
+
+
 # Without pairs -----------------------------------------------------------------------------------
 
 
@@ -259,7 +286,7 @@ def test_unpaired_episodes_say_what_they_could_have_shown():
 
 def test_fewer_pairs_than_could_decide_are_called_too_few():
     pair = pair_of(episodes("a", [1, 1, 0, 0]), episodes("b", [1, 1, 1, 0]))
-    assert pair.n_units < pair.least_deciding
+    assert pair.least_deciding is None
     assert pair.text == "no difference shown (4 pairs are too few to show any)"
 
 
@@ -306,12 +333,12 @@ def test_holm_adjusts_for_all_pairs_of_the_side():
     a, b, c = [1] * 20, [1] * 13 + [0] * 7, [1] * 12 + [0] * 8
     (side,) = compared(episodes("a", a), episodes("b", b), episodes("c", c))
     by_names = {(pair.first, pair.second): pair for pair in side.pairs}
-    assert by_names["a", "b"].p_value == pytest.approx(2 / 2**7)
-    assert by_names["a", "b"].p_holm == pytest.approx(4 / 2**7)
-    assert by_names["a", "c"].p_holm == pytest.approx(3 * 2 / 2**8)
+    assert by_names["a", "b"].p_value == pairs_p(7, 0, 20)
+    assert by_names["a", "b"].p_holm == pytest.approx(2 * pairs_p(7, 0, 20))
+    assert by_names["a", "c"].p_holm == pytest.approx(3 * pairs_p(8, 0, 20))
     assert side.n_compared == 3
     # The least that can decide is stated for the strictest step of the adjustment.
-    assert by_names["b", "c"].least_deciding == 7
+    assert by_names["b", "c"].least_deciding == 6
 
 
 def test_policies_that_are_not_told_apart_share_a_letter():
@@ -485,7 +512,7 @@ def test_two_policies_are_compared_in_all_that_both_played():
     assert pairs[frozenset("ab")].n_conditions == 2
     assert (pairs[frozenset("ab")].n_pairs, pairs[frozenset("ab")].unit) == (20, "seeds")
     # A third of what either played, and all of it in pairs.
-    assert (pairs[frozenset("ac")].n_pairs, pairs[frozenset("ac")].test) == (9, "mcnemar_exact")
+    assert (pairs[frozenset("ac")].n_pairs, pairs[frozenset("ac")].test) == (9, "pairs_exact")
     assert pairs[frozenset("cd")].n_pairs == 10
     assert "no condition that both played" in pairs[frozenset("ad")].text
     assert side.n_compared == 4

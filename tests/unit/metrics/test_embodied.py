@@ -15,6 +15,7 @@ from robo_eval.core.errors import InputError
 from robo_eval.core.estimate import Estimate
 from robo_eval.metrics.agreement import compare_sides
 from robo_eval.metrics.config import MetricConfig
+from robo_eval.stats.unconditional import pairs_interval, pairs_p
 
 QUICK = MetricConfig(resamples=500)
 FEW = settings(max_examples=8)  # a table each time
@@ -224,10 +225,10 @@ def test_pairs_are_compared_as_pairs():
     found = compare_sides(pairs(real, sim))
     assert (found.name, found.matching, found.n_pairs, found.n_unpaired) == ("S2R", "pairs", 20, 0)
     assert found.agreement.value == pytest.approx(0.9)
-    assert found.p_value == pytest.approx(0.5)
+    assert (found.p_value, found.mcnemar_p) == (pairs_p(0, 2, 20), 0.5)
     assert found.difference.value == pytest.approx(-0.1)
-    assert ends(found.difference)[1:] == pytest.approx((-0.2649910, 0.0831728), abs=1e-6)
-    assert 0.7 <= found.agreement.low < 0.9 < found.agreement.high == 1.0
+    assert ends(found.difference)[1:] == pytest.approx(pairs_interval(0, 2, 20))
+    assert 0.69 <= found.agreement.low < 0.9 < found.agreement.high == 1.0
     assert metrics.sim_to_real(pairs(real, sim)) == found.agreement
 
 
@@ -258,7 +259,7 @@ def test_pairs_that_all_agree_still_leave_doubt():
     found = compare_sides(pairs([1] * 10, [1] * 10)).agreement
     assert (found.value, found.high) == (1.0, 1.0)
     assert 0.6 < found.low < 1.0
-    assert found.method == "folded_bonett_price"
+    assert found.method == "folded_pairs_exact"
 
 
 def test_the_agreement_of_sides_that_agree_can_be_whole():

@@ -25,6 +25,7 @@ from robo_eval.report.model import Report
 from robo_eval.report.page import render
 from robo_eval.report.robot_model import Robot
 from robo_eval.report.robots import comparison_lines, not_measured, throughput_lines
+from robo_eval.stats.unconditional import pairs_p
 
 MAP = (
     "columns: {episode_id: trial, side: where, success: ok, pair_id: pair, policy: who, task: kind}"
@@ -61,14 +62,14 @@ def test_each_policy_has_its_reliability_and_how_simulation_agrees(tmp_path: Pat
     assert (ours.policy, theirs.policy) == ("ours (real)", "theirs (real)")
     shown = compared(ours)
     assert [it.label for it in shown] == [
-        "AR", "AR, pick", "AR, place", "AR_new_task", "AR_sim", "AR_gap", "McNemar_p",
+        "AR", "AR, pick", "AR, place", "AR_new_task", "AR_sim", "AR_gap", "pairs p",
         "S2R", "S2R_new_task", "S2R, pick", "S2R, place",
     ]  # fmt: skip
     assert [it.estimate.value for it in shown] == pytest.approx(
-        [0.6, 0.7, 0.5, None, 0.8, -0.2, 0.0078125, 0.8, None, 0.9, 0.7]
+        [0.6, 0.7, 0.5, None, 0.8, -0.2, pairs_p(0, 8, 40), 0.8, None, 0.9, 0.7]
     )
     assert [it.label for it in shown if it.estimate.low is None] == [
-        "AR_new_task", "McNemar_p", "S2R_new_task",
+        "AR_new_task", "pairs p", "S2R_new_task",
     ]  # fmt: skip
     assert [it.rests_on for it in shown] == [
         "40 episodes of 2 tasks", "20 episodes", "20 episodes", "2 tasks", "40 episodes",
@@ -87,7 +88,7 @@ def test_each_policy_has_its_reliability_and_how_simulation_agrees(tmp_path: Pat
 def test_a_twin_is_never_called_a_robot(tmp_path: Path) -> None:
     report = report_of(tmp_path, side="twin")
     assert {it.name for it in compared(report.robots[0])} == {
-        "AR_twin", "AR_new_task_twin", "AR_sim", "AR_gap_twin", "McNemar_p_twin", "S2S",
+        "AR_twin", "AR_new_task_twin", "AR_sim", "AR_gap_twin", "pairs p twin", "S2S",
         "S2S_new_task",
     }  # fmt: skip
     page = render(report, [])
