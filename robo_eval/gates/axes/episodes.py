@@ -14,7 +14,7 @@ from robo_eval.core.defaults import LEVEL
 from robo_eval.core.estimate import Estimate
 from robo_eval.formulas.composite import AXES
 from robo_eval.formulas.judgement import skill as skill_of
-from robo_eval.gates.axes.draws import Measured, exact_share, percentile_ends
+from robo_eval.gates.axes.draws import Measured, exact_share
 from robo_eval.gates.axes.settings import AxisSettings
 from robo_eval.stats.proportions import clopper_pearson_interval
 from robo_eval.stats.resampling import mean_interval, stratified_mean_interval
@@ -27,8 +27,8 @@ Array = NDArray[np.float64]
 EPISODE_AXES: Final = ("A", "G", "P", "W")
 """Axes measured on the same episodes, whose draws belong together."""
 _RATIO: Final = "ratio"
-_MOST_SKILL: Final = 2000
-"""Resamples of the world model; more would not move its ends by what can be told."""
+_ADDED: Final = np.array([[1.0, 0.0, 1.0, 0.0], [1.0, 1.0, 0.0, 0.0]])
+"""Errors and endings of what is added to episodes with a stated probability."""
 _CELLS: Final = 2_000_000
 """Numbers drawn at once: bounds memory at some 100 MB."""
 _NEAR: Final = 1e-9
@@ -105,34 +105,35 @@ def family_mean(
     return replace(interval, low=low, high=high, reason=reason)
 
 
-def stated_skill(p: Array, y: Array, *, level: float, resamples: int, seed: int) -> Estimate:
-    """Skill of stated probabilities over the success rate itself, with a bootstrap of episodes.
+def stated_skill(p: Array, y: Array, *, level: float) -> Estimate:
+    """Skill of stated probabilities over the success rate itself.
+
+    The interval is Student's t of the ratio of the errors to those of the success rate, with one
+    episode added: in equal parts a success and a failure, foretold wholly right and wholly wrong.
+    Resampling few episodes, in which a rare ending was hardly met, covers far too little: 67 to
+    92 % where ten episodes are played.
 
     Args:
         p: Stated probability of success of each episode, shape (n,), n >= 1.
         y: Whether it succeeded, 0 or 1, shape (n,).
         level: Coverage of the interval.
-        resamples: Of the bootstrap, at most 2000.
-        seed: Of the bootstrap.
 
     References:
         Chojecki (2025), arXiv:2511.13411, section 3.1.
     """
-    value = formulas.world_model(p, y, float(y.mean()))["w"]
-    rng = np.random.default_rng(seed)
-    size = min(resamples, _MOST_SKILL)
-    skill = np.empty(size)
-    step = max(1, _CELLS // len(p))
-    for first in range(0, size, step):  # the numbers are those of one large draw
-        at = rng.integers(0, len(p), size=(min(step, size - first), len(p)))
-        drawn = y[at]
-        brier = ((p[at] - drawn) ** 2).mean(axis=1)
-        reference = ((drawn.mean(axis=1, keepdims=True) - drawn) ** 2).mean(axis=1)
-        skill[first : first + step] = skill_of(brier, reference)
-    low, high = percentile_ends(skill, level)
-    return Estimate(
-        value=value, low=low, high=high, level=level, n=len(p), method="bootstrap", unit=_RATIO
-    )
+    from scipy.special import stdtrit
+
+    value, n = formulas.world_model(p, y, float(y.mean()))["w"], len(p)
+    error = np.append((p - y) ** 2, _ADDED[0])
+    ended = np.append(y, _ADDED[1])
+    weight = np.append(np.ones(n), np.full(4, 0.25)) / (n + 1)
+    spread = (ended - weight @ ended) ** 2
+    ratio = (weight @ error) / (weight @ spread)
+    away = (error - ratio * spread) / (weight @ spread)
+    half = float(stdtrit(max(n - 1, 1), 0.5 + level / 2.0)) * np.sqrt(weight @ away**2 / (n + 1))
+    low, high = np.clip([1.0 - ratio - half, 1.0 - ratio + half], 0.0, 1.0).tolist()
+    low, high = (low, high) if value is None else (min(low, value), max(high, value))
+    return Estimate(value=value, low=low, high=high, level=level, n=n, method="delta", unit=_RATIO)
 
 
 # The four axes -----------------------------------------------------------------------------------
@@ -235,10 +236,7 @@ def _of_statements(scored: _Scored, how: _Resampling) -> Estimate | None:
     known = ~np.isnan(scored.stated)
     if not known.any():
         return None
-    return stated_skill(
-        scored.stated[known], scored.success[known],
-        level=how.level, resamples=how.resamples, seed=how.seed,
-    )  # fmt: skip
+    return stated_skill(scored.stated[known], scored.success[known], level=how.level)
 
 
 def _with_doubt(skill: Estimate | None, scored: _Scored) -> Estimate | None:
