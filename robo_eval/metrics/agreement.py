@@ -353,6 +353,7 @@ def _of_pairs(physical: Rows, simulated: Rows, config: MetricConfig) -> _Compare
     real, sim = physical.succeeded, simulated.succeeded
     table = paired_table(real, sim)
     clusters = _clusters(physical)
+    p_value = given = None  # pairs of one seed are not independent
     if clusters is None:
         difference = _difference(table, config)
         agreement = _folded(difference)
@@ -361,7 +362,6 @@ def _of_pairs(physical: Rows, simulated: Rows, config: MetricConfig) -> _Compare
     else:
         once = once_by_seed(physical, difference=real.astype(np.float64) - sim)
         difference, agreement = _of_clusters(once, n, config)
-        p_value = given = None  # pairs of one seed are not independent
     return _Compared(
         real=success_of_rows(physical, config, exact=True),
         sim=success_of_rows(simulated, config, exact=True),

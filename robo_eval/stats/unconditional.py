@@ -87,7 +87,7 @@ def deciding_wins(n: int, alpha: float, *, alternative: Alternative = "two") -> 
     """
     d = np.arange(n + 1.0)
     least = _deciding_statistic(n, alpha, 2 if alternative == "two" else 1)
-    return np.maximum(np.ceil((d + least * np.sqrt(d)) / 2.0 - _TIE), 1.0)
+    return np.asarray(np.maximum(np.ceil((d + least * np.sqrt(d)) / 2.0 - _TIE), 1.0))
 
 
 @lru_cache(maxsize=256)
@@ -181,9 +181,9 @@ class _Tables:
 
     def __init__(self, b: int, c: int, n: int, alpha: float, *, is_shown: bool) -> None:
         self.b, self.c, self.n, self.alpha = b, c, n, alpha
-        z, own = NormalDist().inv_cdf(1.0 - alpha / 2.0), abs(_score(b, c, n, 0.0))
+        z, own = NormalDist().inv_cdf(1.0 - alpha / 2.0), float(abs(_score(b, c, n, 0.0)))
         # Of many pairs: such that 0 is rejected where the test does.
-        self.most = float(min(z, own * (1.0 - _TIE)) if is_shown else max(z, own))
+        self.most = min(z, own * (1.0 - _TIE)) if is_shown else max(z, own)
         if n <= _LISTED:
             from scipy.special import gammaln
 
