@@ -76,12 +76,16 @@ def clustered_difference(
     away = [*(shares - mean * weights), 1.0 - mean, -1.0 - mean]
     error = math.sqrt(float(np.square(away).sum())) / (n + 2)
     half = float(stdtrit(n - 1, 0.5 + level / 2.0)) * error
+    # Never less than that so many coins agree, which t may fall short of where all lean one way.
+    coins = 2.0 ** (1 - int(np.count_nonzero(totals)))
+    p = min(1.0, max(coins, 2.0 * float(stdtr(n - 1, -abs(mean) / error))))
+    low, high, is_open = mean - half, mean + half, p > round(1.0 - level, 12)
     return ClusteredDifference(
         value=float(totals.sum() / counts.sum()),
         standard_error=error,
-        low=max(mean - half, -1.0),
-        high=min(mean + half, 1.0),
-        p=min(1.0, 2.0 * float(stdtr(n - 1, -abs(mean) / error))),
+        low=max(min(low, 0.0) if is_open else low, -1.0),
+        high=min(max(high, 0.0) if is_open else high, 1.0),
+        p=p,
         clusters=n,
     )
 
@@ -123,5 +127,6 @@ def least_deciding_clusters(clusters: int, alpha: float = 0.05) -> int | None:
     won = np.arange(1.0, clusters + 1.0)
     mean = won / (clusters + 2)
     t = won / np.sqrt(won + 2.0 - mean * won)
-    found = np.flatnonzero(t >= stdtrit(clusters - 1, 1.0 - alpha / 2.0))
+    decides = (t >= stdtrit(clusters - 1, 1.0 - alpha / 2.0)) & (2.0 ** (1.0 - won) <= alpha)
+    found = np.flatnonzero(decides)
     return int(won[found[0]]) if len(found) else None

@@ -167,7 +167,7 @@ def test_a_simulator_that_promises_too_much_is_told_with_where_the_gap_is() -> N
         "No, it promised too much. The simulator promised 100\xa0%; the twin achieved 50\xa0%."
     )
     assert "−50 points, 95\xa0% " in answer.numbers
-    assert "p = 0.008; 16 pairs." in answer.numbers
+    assert "p = 0.005; 16 pairs." in answer.numbers
     assert "Most of the gap is level 1" in answer.numbers
 
 

@@ -76,3 +76,11 @@ def test_impossible_arguments_are_refused():
     ):
         with pytest.raises(ValueError, match=message):
             clustered_difference(sums, sizes)
+
+
+def test_seeds_that_all_lean_one_way_are_as_surprising_as_coins_at_least():
+    found = clustered_difference([1] * 8, [1] * 8, level=0.995)
+    assert found.p == 2.0**-7
+    assert found.low <= 0.0
+    assert clustered_difference([1] * 8, [1] * 8).low > 0.0
+    assert least_deciding_clusters(20, 0.005) == 9
