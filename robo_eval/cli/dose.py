@@ -134,6 +134,8 @@ def _tell(trial: TrialDirectory, summary: TrialSummary, *, json: bool) -> None:
     for (task, label), curves in by_novelty(summary.doses).items():
         _print_curves(task, label, curves)
     points = [dose for curve in summary.doses for dose in curve.doses]
+    if any(dose.turned_down is not None for dose in points):
+        say("turned down: draws of the novelty with which no episode could be played")
     say_missing_intervals(e for dose in points for e in _estimates(dose))
     say(
         "kept: successes with novelty by those of the same seeds without; intervals of a column"
@@ -152,12 +154,15 @@ def _print_curves(task: str, label: str, curves: list[DoseCurve]) -> None:
     rows: list[tuple[Any, ...]] = []
     for curve in curves:
         nominal = curve.nominal_success, None, curve.nominal_quality, None
-        rows.append((curve.policy, "none", curve.nominal_success.n, *map(_cell, nominal)))
+        rows.append((curve.policy, "none", curve.nominal_success.n, *map(_cell, nominal), None))
         for dose in curve.doses:
             pairs = f"{dose.n_pairs}"
             if dose.n_pairs < dose.n_expected:
                 pairs += f" of {dose.n_expected}"
-            rows.append(("", in_short(dose.magnitude), pairs, *map(_cell, _estimates(dose))))
+            told = map(_cell, _estimates(dose))
+            rows.append(("", in_short(dose.magnitude), pairs, *told, dose.turned_down))
+    # Where nobody turns draws down there is nothing to tell.
+    last = 8 if any(dose.turned_down is not None for it in curves for dose in it.doses) else 7
     level = percent(curves[0].level)
     print_table(
         f"{task}, {label} [simultaneous {level} intervals]",
@@ -169,9 +174,10 @@ def _print_curves(task: str, label: str, curves: list[DoseCurve]) -> None:
             "kept",
             "quality",
             "quality difference",
-        ),
-        rows,
-        right=(1, 2),
+            "turned down",
+        )[:last],
+        [row[:last] for row in rows],
+        right=(1, 2, 7),
     )
 
 

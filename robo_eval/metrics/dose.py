@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
@@ -49,6 +49,8 @@ class Dose:
         quality: Mean quality with novelty.
         success_difference: Share that succeeded with novelty, less that without.
         quality_difference: Mean of the differences in quality.
+        turned_down: Draws of the novelty that no episode could be played with, of all its episodes;
+            None where none says.
     """
 
     magnitude: float
@@ -59,6 +61,7 @@ class Dose:
     quality: Estimate
     success_difference: Estimate
     quality_difference: Estimate
+    turned_down: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,6 +228,8 @@ def _dose(
     places = places_of(nominal, rows["control_id"])
     own, match = rows.take(places >= 0), nominal.take(places[places >= 0])
     pairs = paired_table(own.succeeded.astype(int), match.succeeded.astype(int))
+    drawn = [cell for cell in rows["novelty"].tolist() if isinstance(cell, Mapping)]
+    counts = [count for cell in drawn if type(count := cell.get("turned_down")) is int]
     found = Dose(
         magnitude=magnitude,
         n_pairs=pairs.n,
@@ -234,6 +239,7 @@ def _dose(
         quality=_quality(own, point),
         success_difference=_difference(pairs, point.level),
         quality_difference=_mean_difference(own, match, point),
+        turned_down=sum(counts) if counts else None,
     )
     return found, pairs
 

@@ -31,6 +31,7 @@ _NEEDED: Final = (
     "policy",
     "policy_digest",
     "initial_state",
+    "novelty",
     "quality",
     "success",
     "end_reason",

@@ -125,3 +125,23 @@ def test_what_has_no_axes_is_refused(quick_cli, small_plan, tmp_path):
     assert "none has `axes`" in done.err
     assert not (tmp_path / "trial").exists()
     assert "--out: a directory" in quick_cli("dose", small_plan).err
+
+
+def test_it_says_how_many_draws_were_turned_down(quick_cli, tmp_path):
+    path, trial = tmp_path / "plan.yaml", tmp_path / "trial"
+    path.write_text(
+        "name: walls\ntasks:\n  - env: RoboEval/PickPlace-v0\n"
+        "    axes: {path_blocked: [0.08]}\n"
+        "policies: [arm-still]\nepisodes: 2\ntraces: none\n"
+    )
+    done = quick_cli("dose", path, "--out", trial, "--no-report")
+    assert done.code == 0, done.err
+    assert "turned down: draws of the novelty" in done.out
+    with EpisodeStore(trial, durable=False) as store:
+        rows = [row.novelty or {} for row in store.episodes()]
+    count = sum(row["turned_down"] for row in rows if row.get("axes"))
+    again = quick_cli("dose", trial, "--json")
+    (curve,) = json.loads(again.out)["doses"]
+    assert [dose["turned_down"] for dose in curve["doses"]] == [count]
+    assert count > 0
+    assert str(count) in done.out

@@ -166,3 +166,24 @@ def test_the_ends_miss_as_seldom_as_they_say():
     # Each at 0.025; three standard errors of 2,000 rounds are 0.0105.
     assert missed_low / rounds < 0.0355
     assert missed_high / rounds < 0.0355
+
+
+def test_draws_that_were_turned_down_are_summed_by_magnitude(frame, episode):
+    plan = plan_of(episodes=3)
+    rows = []
+    for planned in schedule(plan, Side.SIM):
+        novelty = dict(planned.condition.novelty)
+        cell = {"axes": novelty} if novelty else {}
+        if "friction" in novelty:
+            cell["turned_down"] = round(100 * novelty["friction"])
+        rows.append(
+            episode(
+                planned.episode_id, 1.0, task=plan.tasks[0].env, family=None, level=None,
+                difficulty=None, profile=None, policy="pick-place", seed=planned.seed,
+                control_id=planned.control_id, novelty=cell,
+            )
+        )  # fmt: skip
+    table = episodes_frame(frame(*rows), plan)
+    friction, payload = dose_curves(main_rows(table), plan, MetricConfig())
+    assert [dose.turned_down for dose in friction.doses] == [60, 30, 15]
+    assert [dose.turned_down for dose in payload.doses] == [None, None]
