@@ -39,7 +39,7 @@ class TaskEnv(gymnasium.Env[ObsType, ActType], EzPickle):
 
     Raises:
         UnknownNameError: If a name is not known; the message names the nearest.
-        InputError: If a magnitude or the onset cannot be.
+        InputError: If a magnitude or the onset cannot be, or what is new cannot begin later.
     """
 
     task: ClassVar[TaskSpec]
@@ -86,6 +86,12 @@ class TaskEnv(gymnasium.Env[ObsType, ActType], EzPickle):
             every = levels(self.task.env).values()
             self._level = mixed(every, novelty, self._level, self.level_start)
             self._asked = tuple(novelty.items())
+        for part in getattr(self._level, "parts", (self._level,)):
+            if onset is not None and part.no_onset:
+                raise InputError(
+                    f"onset: {part.name} cannot begin while an episode goes on, because"
+                    f" {part.no_onset}; leave `onset` out"
+                )
         modes = self.metadata["render_modes"]
         if render_mode is not None and render_mode not in modes:
             raise unknown_name("render_mode", render_mode, modes)

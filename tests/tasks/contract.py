@@ -122,13 +122,18 @@ def check_hostile(spec: TaskSpec) -> None:
     axes = [level.name for level in spec.levels().values() if level.number]
     wrong = [{"novelty": {axis: magnitude}} for axis in axes[:1] for magnitude in MAGNITUDES]
     for keywords in (*HOSTILE, *wrong) if axes else ():
-        said = ""
-        try:
-            gymnasium.make(spec.env, **keywords).close()
-        except RoboEvalError as err:
-            said = str(err)
-        assert said, f"{spec.env} takes {keywords}"
-        assert "\n" not in said, said
+        check_refused(spec, keywords)
+
+
+def check_refused(spec: TaskSpec, keywords: dict[str, Any]) -> None:
+    """Whether keywords are refused in one line."""
+    said = ""
+    try:
+        gymnasium.make(spec.env, **keywords).close()
+    except RoboEvalError as err:
+        said = str(err)
+    assert said, f"{spec.env} takes {keywords}"
+    assert "\n" not in said, said
 
 
 def check_novelty(spec: TaskSpec) -> None:
@@ -140,6 +145,9 @@ def check_novelty(spec: TaskSpec) -> None:
         entry = next(iter(table.values()))
         asked = {level.name: getattr(entry, "value", None) or entry.high}
         check(spec, {"novelty": asked})
+        if level.no_onset:
+            check_refused(spec, {"novelty": asked, "onset": STATE_AFTER})
+            continue
         ends = [STATE_AFTER // 2, STATE_AFTER + 2]
         check(spec, {"novelty": asked, "onset": ends})
         later = gymnasium.make(spec.env, novelty=asked, onset=ends)

@@ -6,20 +6,23 @@ import functools
 import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Final, TypeAlias
 
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from robo_eval.agents.kinematics import rotation_vector
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import Difficulty
 from robo_eval.core.names import unknown_name
 from robo_eval.core.trajectory import Trajectory
 from robo_eval_sim.arm import layout
 from robo_eval_sim.arm.chain import CHAIN
+from robo_eval_sim.arm.footprint import Footprint
 from robo_eval_sim.arm.layout import JOINTS, SPEED_RAD_S, SUBSTEPS, TICK_S, WIDTH_M
-from robo_eval_sim.arm.setting import NOMINAL, Setting
+from robo_eval_sim.arm.setting import Setting
 from robo_eval_sim.arm.world import TORQUE, Row, World, is_on_table
 from robo_eval_sim.engine import places_seen
 from robo_eval_sim.environment import TaskEnv
@@ -43,6 +46,10 @@ _SLACK: Final = 1e-3
 _FAR: Final = 100.0
 _JERK_TICKS: Final = 6
 """Jerk is taken from so many samples: at 20 Hz the usual window holds too few."""
+_DRAWS: Final = 20_000
+"""So many draws of a novelty are looked through for one that an episode can be played with."""
+_MOVED: Final = "goal_has_moved"
+"""Field of a start whose goal is where the novelty has moved it to."""
 
 
 class ArmEnv(TaskEnv[Observation, NDArray[np.float32]]):
@@ -58,6 +65,7 @@ class ArmEnv(TaskEnv[Observation, NDArray[np.float32]]):
     """
 
     world_class: ClassVar[type[World]]
+    setting_class: ClassVar[type[Setting]] = Setting
     own_size: ClassVar[int]
     """Numbers that the task adds to the observation."""
     keywords: ClassVar[frozenset[str]] = frozenset({"profile"})
@@ -118,7 +126,7 @@ class ArmEnv(TaskEnv[Observation, NDArray[np.float32]]):
         self._is_running = False
         self._origin: dict[str, Any] | None = None
         self._actions: list[list[float]] = []
-        self._setting = NOMINAL
+        self._setting = self.setting_class()
         self._later: Later | None = None
         self._rows: list[tuple[Row, tuple[float, ...]]] | None = None
         self._joints: list[tuple[float, ...]] = []
@@ -151,6 +159,25 @@ class ArmEnv(TaskEnv[Observation, NDArray[np.float32]]):
             InputError: If a field is missing or cannot be.
         """
 
+    @abstractmethod
+    def _is_possible(
+        self, things: Sequence[float], goal: Sequence[float], moved: Sequence[float]
+    ) -> bool:
+        """Whether what the setting changes leaves something to do, and the arm able to do it.
+
+        Args:
+            things: As `_given` returns them.
+            goal: As `_given` returns it.
+            moved: Where the setting moves it to.
+        """
+
+    def _further(
+        self, things: Sequence[float], goal: Sequence[float]
+    ) -> tuple[Sequence[Footprint], int]:
+        """Where further things stand, and how many places for them were turned down."""
+        del things, goal
+        return (), 0
+
     # Gymnasium ---------------------------------------------------------------------------------
 
     def reset(
@@ -181,12 +208,10 @@ class ArmEnv(TaskEnv[Observation, NDArray[np.float32]]):
         drawn = self._no_novelty
         if state is not None and "novelty" in state:
             drawn = self._level.read(_mapping(state, "novelty"), self._no_novelty)
-            if "history" not in state:
-                start = self._before_its_shift(start, drawn)
+            if "history" not in state and self._arm_of(start)[2] >= (drawn.onset or 0):
+                start = {**start, _MOVED: True}
         elif not self._is_level_0:
-            own = np.random.default_rng(level_seed)
-            sample = self._level.sample(self._difficulty, self._profile, own)
-            drawn = self._novelty(sample, own)
+            drawn = self._draw(start, np.random.default_rng(level_seed))
         self._begin(start, drawn)
         for action in actions:
             self._advance(action)
@@ -334,17 +359,17 @@ class ArmEnv(TaskEnv[Observation, NDArray[np.float32]]):
         if self._world is None:
             self._world = take(self.world_class)
         self._drawn, self._actions = drawn, []
-        setting = NOMINAL
-        if drawn is not self._no_novelty:
-            setting = self._level.physics(drawn) or NOMINAL
+        setting = self._physics(drawn)
         is_later = drawn.onset is not None and self._tick < drawn.onset
         self._later = Later(drawn, lambda: self._switch(setting)) if is_later else None
-        self._setting = NOMINAL if is_later else setting
+        self._setting = self.setting_class() if is_later else setting
         things, goal = self._given(start)
-        self._goal = tuple(goal)
+        self._goal = tuple(goal) if start.get(_MOVED) else self._shifted(goal)
         world = self._world
-        world.prepare(self._setting, is_visible=self._is_visible, clear=(things, goal))
+        further, _ = self._further(things, self._goal)
+        world.prepare(self._setting, is_visible=self._is_visible, further=further)
         world.place((*arm, *speeds), things)
+        world.mark(self._goal)
         self._targets = list(arm)
         self._played = list(arm)
         self._queue: list[list[float]] = []
@@ -354,8 +379,7 @@ class ArmEnv(TaskEnv[Observation, NDArray[np.float32]]):
         self._joints = []
         self._row, self._tip = world.row, world.tip_pose()
         # As it was given: what the engine reads back may differ in its last bits.
-        self._origin = {name: start[name] for name in self._fields() if name in start}
-        self._move_goal(self._setting)
+        self._origin = {name: start[name] for name in (*self._fields(), _MOVED) if name in start}
         self._look()
 
     def _switch(self, setting: Setting) -> None:
@@ -363,38 +387,42 @@ class ArmEnv(TaskEnv[Observation, NDArray[np.float32]]):
         world, row = self._world, self._row
         assert world is not None
         self._setting = setting
-        clear = (row[27:], self._goal, self._tip)
-        world.prepare(setting, is_visible=self._is_visible, clear=clear)
+        world.prepare(setting, is_visible=self._is_visible)
         world.place((*row[:9], *row[9:18]), row[27:])
         world.command(self._played)
-        self._move_goal(setting)
+        self._goal = self._shifted(self._goal)
+        world.mark(self._goal)
 
-    def _move_goal(self, setting: Setting) -> None:
-        by, towards = setting.goal_shift_m, setting.goal_direction_rad
-        if by:
-            self._goal = self._moved_goal(by, towards)
-        if self._is_visible and self._world is not None:
-            self._world.mark(self._goal)
+    def _draw(self, start: Mapping[str, Any], rng: np.random.Generator) -> Novelty:
+        """What the level draws for a start: the first draw that an episode can be played with."""
+        for turned_down in range(_DRAWS):
+            sample = self._level.sample(self._difficulty, self._profile, rng)
+            self._setting = self._physics(replace(self._no_novelty, parameters=sample))
+            things, goal = self._given(start)
+            moved = self._shifted(goal)
+            if self._is_possible(things, goal, moved):
+                count = turned_down + self._further(things, moved)[1]
+                return replace(self._novelty(sample, rng), turned_down=count)
+        raise InputError(
+            f"reset: of {_DRAWS:,} draws of {self._level.name} none leaves the arm a way from this"
+            " start; give a state with more room"
+        )
 
-    def _moved_goal(self, by: float, towards: float) -> tuple[float, ...]:
-        """The goal, moved so far (m) in a direction (rad)."""
-        x, y = self._goal
-        return x + by * math.cos(towards), y + by * math.sin(towards)
+    def _physics(self, drawn: Novelty) -> Setting:
+        """Constants of the world under what was drawn."""
+        made: Setting | None = None
+        if drawn is not self._no_novelty:
+            made = self._level.physics(drawn)
+        return made or self.setting_class()
 
-    def _goal_before(
-        self, fields: Mapping[str, Any], by: float, towards: float
-    ) -> dict[str, list[float]]:
-        """The field of the goal as it was before it was moved so far."""
-        x, y = numbers(fields, "goal_position", 2)
-        return {"goal_position": [x - by * math.cos(towards), y - by * math.sin(towards)]}
+    def _shifted(self, goal: Sequence[float]) -> tuple[float, ...]:
+        """A goal where the setting moves it to."""
+        by = self._setting.goal_shift_m
+        return self._moved_goal(goal, by) if by else tuple(goal)
 
-    def _before_its_shift(self, measured: Mapping[str, Any], drawn: Novelty) -> Mapping[str, Any]:
-        """Measured fields with the goal where it was before the novelty moved it."""
-        setting = self._level.physics(drawn) or NOMINAL
-        if not setting.goal_shift_m or self._arm_of(measured)[2] < (drawn.onset or 0):
-            return measured
-        shift = setting.goal_shift_m, setting.goal_direction_rad
-        return {**measured, **self._goal_before(measured, *shift)}
+    @abstractmethod
+    def _moved_goal(self, goal: Sequence[float], by: float) -> tuple[float, ...]:
+        """The goal, moved so far (m) in the direction of the setting."""
 
     def _advance(self, action: Sequence[float]) -> None:
         """Carry out a checked action."""
@@ -518,9 +546,22 @@ class ArmEnv(TaskEnv[Observation, NDArray[np.float32]]):
             rng = np.random.default_rng((setting.noise_seed, self._tick))
             noise = rng.standard_normal(len(seen))
             seen[:7] += setting.joint_noise_rad * noise[:7]
-            places = self._places
+            places = self._places if own else []
             seen[places] += setting.object_noise_m * noise[places]
+        if setting.joint_bias_rad or setting.joint_noise_rad:
+            seen[layout.TIP_POSITION.start : layout.ARM_SIZE] = self._tip_by(seen[:7])
         return np.clip(seen, -_FAR, _FAR).astype(np.float32)
+
+    def _tip_by(self, joints: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Position (m) and quaternion xyzw of a tip whose joints are where they are read."""
+        place, turn = CHAIN.forward(joints)
+        by = rotation_vector(turn @ CHAIN.forward(self._row[:7])[1].T)
+        # From the true one, so that both quaternions have one sign.
+        half = np.linalg.norm(by) / 2.0
+        part, whole = by / 2.0 * np.sinc(half / np.pi), math.cos(half)
+        axis, cosine = np.array(self._tip[3:6]), self._tip[6]
+        turned = whole * axis + cosine * part + np.cross(part, axis)
+        return np.array([*place, *turned, whole * cosine - part @ axis])
 
     @property
     def _places(self) -> list[int]:

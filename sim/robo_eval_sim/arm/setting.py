@@ -21,7 +21,7 @@ class Setting:
         mass_offset_m: How far its centre of mass is from its middle, horizontally.
         mass_direction_rad: In which direction.
         friction: Coefficient between it and what it touches.
-        restitution: Of its contacts, and those of the table.
+        restitution: How much it and the table bounce, 0 is not at all.
         payload_kg: What the hand weighs more.
         tilt_rad: Angle between gravity and the vertical.
         tilt_direction_rad: Towards where it leans.
@@ -48,7 +48,10 @@ class Setting:
         fixture_direction_rad: In which direction it was moved.
         goal_shift_m: How far the goal moves.
         goal_direction_rad: In which direction.
-        block_height_m: Height of what stands in the way, 0 is nothing.
+        block_height_m: Height of the wall that stands in the way, 0 is none.
+        block_x_m: Where its middle is.
+        block_y_m: Where its middle is.
+        block_turn_rad: How far it is turned about the vertical; at 0 it runs along y.
         slide_friction_n: Force that a sliding part needs to move.
     """
 
@@ -86,6 +89,9 @@ class Setting:
     goal_shift_m: float = 0.0
     goal_direction_rad: float = 0.0
     block_height_m: float = 0.0
+    block_x_m: float = 0.48
+    block_y_m: float = 0.0
+    block_turn_rad: float = 0.0
     slide_friction_n: float = 1.0
 
     @property
@@ -99,6 +105,9 @@ class Setting:
             self.distractors,
             self.place_seed,
             self.block_height_m,
+            self.block_x_m,
+            self.block_y_m,
+            self.block_turn_rad,
         )
 
 

@@ -10,11 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robo_eval_sim.arm.description import arm_urdf
+from robo_eval_sim.arm.footprint import Footprint
 from robo_eval_sim.arm.layout import FINGERS, JOINTS, SUBSTEPS, TICK_S, TIP
 from robo_eval_sim.arm.setting import NOMINAL, Setting
 from robo_eval_sim.engine import (
     BASE,
     BY_POSITION,
+    STILL,
     Engine,
     Vector3,
     contacts,
@@ -41,11 +43,9 @@ _TABLE: Final[tuple[Vector3, Vector3]] = ((0.4, 0.6, 0.2), (0.4, 0.0, -0.2))
 _TABLE_RGBA: Final = (0.72, 0.66, 0.56, 1.0)
 _DISTRACTOR_RGBA: Final = (0.35, 0.45, 0.7, 1.0)
 _BLOCK_RGBA: Final = (0.55, 0.35, 0.6, 1.0)
-_BLOCK_M: Final = (0.02, 0.12)
-"""Half of the thickness and of the width of what stands in the way."""
+_BLOCK_M: Final = (0.005, 0.12)
+"""Half of the thickness and of the width of the wall that stands in the way."""
 _HAND_KG: Final = 0.81
-_APART_M: Final = 0.065
-_TRIES: Final = 200
 
 Row = tuple[float, ...]
 """Positions of 7 joints and 2 fingers, 9 velocities, 9 torques of motors; then what a task adds."""
@@ -81,14 +81,14 @@ class World:
         setting: Setting,
         *,
         is_visible: bool = False,
-        clear: Sequence[Sequence[float]] = (),
+        further: Sequence[Footprint] = (),
     ) -> None:
         """Go back to the untouched world with these constants.
 
         Args:
             setting: The constants.
             is_visible: Whether pictures will be wanted.
-            clear: Places (x, y) that further things must leave free, metres.
+            further: Where further things stand, cubes.
         """
         shapes = (*setting.shapes, is_visible)
         # The engine solves contacts that hang together one after the other, in an order that a
@@ -102,13 +102,11 @@ class World:
             if setting is not self.setting:
                 self._tune(setting)
         else:
-            self._build(setting, is_visible=is_visible, clear=clear)
+            self._build(setting, is_visible=is_visible, further=further)
             self._built = shapes
         self.setting = setting
 
-    def _build(
-        self, setting: Setting, *, is_visible: bool, clear: Sequence[Sequence[float]]
-    ) -> None:
+    def _build(self, setting: Setting, *, is_visible: bool, further: Sequence[Footprint]) -> None:
         engine = self.engine
         engine.clear(tick_s=TICK_S / SUBSTEPS, gravity_m_s2=GRAVITY_M_S2, is_visible=is_visible)
         self.robot = engine.robot(arm_urdf(for_engine=True))
@@ -125,33 +123,24 @@ class World:
         for link in self.fingers:
             set_dynamics(self.robot, link, lateralFriction=1.0, physicsClientId=self.client)
         self.things(setting)
-        self._scatter(setting, clear)
+        self._obstruct(setting, further)
         self._tune(setting)
         self._snapshot = engine.snapshot()
 
     def things(self, setting: Setting) -> None:
         """Build what the task adds."""
 
-    def _scatter(self, setting: Setting, clear: Sequence[Sequence[float]]) -> None:
+    def _obstruct(self, setting: Setting, further: Sequence[Footprint]) -> None:
         """Put further things on the table, and what stands in the way."""
         engine = self.engine
-        rng = np.random.default_rng(setting.place_seed)
-        taken = [tuple(place[:2]) for place in clear]
-        for _ in range(setting.distractors):
-            half = float(rng.uniform(0.01, 0.02))
-            for _ in range(_TRIES):
-                place = float(rng.uniform(0.3, 0.65)), float(rng.uniform(-0.3, 0.3))
-                if all(math.dist(place, other) > _APART_M for other in taken):
-                    break
-            else:
-                break  # the table is full
-            taken.append(place)
+        for x, y, _, (half, _) in further:
             shape = engine.box((half, half, half), _DISTRACTOR_RGBA)
-            engine.body(shape, (*place, half), mass_kg=0.03, friction=1.0)
+            engine.body(shape, (x, y, half), mass_kg=0.03, friction=1.0)
         if setting.block_height_m > 0.0:
+            x, y, turn, (thick, wide) = wall_of(setting)
             half = setting.block_height_m / 2
-            shape = engine.box((_BLOCK_M[0], _BLOCK_M[1], half), _BLOCK_RGBA)
-            engine.body(shape, (0.48, 0.0, half), friction=1.0)
+            wall = engine.body(engine.box((thick, wide, half), _BLOCK_RGBA), STILL, friction=1.0)
+            put(wall, (x, y, half), about_z(turn), physicsClientId=self.client)
 
     def _tune(self, setting: Setting) -> None:
         """Set the constants that bodies do not have to be built anew for."""
@@ -248,6 +237,16 @@ class World:
     def touches(self, link: int, body: int) -> bool:
         """Whether a link of the arm touches a body."""
         return bool(contacts(self.robot, body, link, physicsClientId=self.client))
+
+
+def wall_of(setting: Setting) -> Footprint:
+    """Where the wall stands that is in the way."""
+    return Footprint(setting.block_x_m, setting.block_y_m, setting.block_turn_rad, _BLOCK_M)
+
+
+def about_z(turn: float) -> tuple[float, float, float, float]:
+    """Quaternion xyzw of a turn about the vertical, rad."""
+    return 0.0, 0.0, math.sin(turn / 2), math.cos(turn / 2)
 
 
 def free_body(world: World, body: int, place: Sequence[float]) -> None:

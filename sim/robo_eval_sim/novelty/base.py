@@ -76,6 +76,8 @@ class Novelty:
         parameters: Drawn numbers by name, plain data.
         onset: Ticks that pass before it begins; none if it is there from the start.
         onsets: The least and the greatest, of a novelty whose onset is yet to be drawn.
+        turned_down: Draws before this one that no episode could be played with; None where nobody
+            looks.
     """
 
     name: str
@@ -85,6 +87,7 @@ class Novelty:
     parameters: Mapping[str, Any]
     onset: int | None = None
     onsets: tuple[int, int] | None = None
+    turned_down: int | None = None
 
     @property
     def is_paper(self) -> bool:
@@ -100,6 +103,7 @@ class Novelty:
             "profile": self.profile.value,
             "parameters": copy.deepcopy(dict(self.parameters)) if self.parameters else {},
             **({} if self.onset is None else {"onset": self.onset}),
+            **({} if self.turned_down is None else {"turned_down": self.turned_down}),
         }
 
 
@@ -162,6 +166,7 @@ class Level:
         tables: Parameters by profile and difficulty.
         effect: Class of what happens tick by tick, if anything does.
         span: Least and greatest magnitude of its first parameter, if it states them.
+        no_onset: Why it cannot begin while an episode goes on; empty if it can.
     """
 
     name: ClassVar[str]
@@ -171,6 +176,7 @@ class Level:
     tables: ClassVar[Mapping[Profile, Table]]
     effect: ClassVar[type[Effect[Any]] | None] = None
     span: ClassVar[tuple[float, float] | None] = None
+    no_onset: ClassVar[str] = ""
 
     @property
     def unit(self) -> str:
@@ -233,23 +239,25 @@ class Level:
         for name in ("level", "difficulty", "profile"):
             if record.get(name) != getattr(expected, name):
                 raise _is_of_another(name, record, expected)
-        onset = self.onset_in(record, expected)
         given = record.get("parameters")
         if not isinstance(given, Mapping):
             raise InputError(f"state.novelty.parameters: a mapping is needed, given {given!r:.80}")
         self._check(given, expected, start)
-        return replace(expected, parameters=dict(given), onset=onset, onsets=None)
+        return self.as_drawn(record, expected, given)
 
     @staticmethod
-    def onset_in(record: Mapping[str, Any], expected: Novelty) -> int | None:
-        """When the novelty of an earlier episode began, if it can have been then.
+    def as_drawn(
+        record: Mapping[str, Any], expected: Novelty, parameters: Mapping[str, Any]
+    ) -> Novelty:
+        """What was drawn for an earlier episode, whose parameters were checked.
 
         Args:
             record: As `Novelty.as_dict` gives.
             expected: The onset it must have, or between which ends.
+            parameters: Drawn numbers.
 
         Raises:
-            InputError: If it cannot.
+            InputError: If it cannot have begun then, or the count of draws is none.
         """
         onset, ends = record.get("onset"), expected.onsets
         fits = onset == expected.onset
@@ -257,7 +265,14 @@ class Level:
             fits = type(onset) is int and ends[0] <= onset <= ends[1]
         if not fits:
             raise _is_of_another("onset", record, expected)
-        return onset
+        count = record.get("turned_down")
+        if count is not None and (type(count) is not int or count < 0):
+            raise InputError(
+                f"state.novelty.turned_down: a whole number from 0 is needed, given {count!r:.80}"
+            )
+        return replace(
+            expected, parameters=dict(parameters), onset=onset, onsets=None, turned_down=count
+        )
 
     def _check(self, given: Mapping[str, Any], expected: Novelty, start: Mapping[str, Any]) -> None:
         import numpy as np

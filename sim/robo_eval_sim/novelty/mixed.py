@@ -221,8 +221,7 @@ class Mixed(Level):
             ).parameters
             for part in self.parts
         }
-        onset = self.parts[0].onset_in(record, expected)
-        return replace(expected, parameters=read, onset=onset, onsets=None)
+        return self.as_drawn(record, expected, read)
 
     def _effect(self, drawn: Novelty, world: Any) -> Effect[Any]:  # noqa: ANN401
         return _Together(

@@ -10,6 +10,7 @@ from importlib.resources import files
 
 from robo_eval.core.kinds import Difficulty
 from robo_eval_sim.arm.levels.axis import Axis
+from robo_eval_sim.arm.setting import Setting
 from robo_eval_sim.novelty import Fixed, Level, both, levels_in
 
 STRENGTHS = "strengths.json"
@@ -23,12 +24,13 @@ def strengths_of(package: str) -> Mapping[str, list[float]]:
     return found
 
 
-def levels_of(env: str, package: str) -> dict[int, Level]:
+def levels_of(env: str, package: str, setting: type[Setting] = Setting) -> dict[int, Level]:
     """The levels of a task by number.
 
     Args:
         env: Its Gymnasium id.
         package: Its folder, which holds the strengths.
+        setting: What novelty changes in it.
     """
     strengths = strengths_of(package)
     found: dict[int, Level] = {}
@@ -36,13 +38,14 @@ def levels_of(env: str, package: str) -> dict[int, Level]:
         if not isinstance(level, Axis):
             found[number] = level
         elif level.name in strengths:
-            found[number] = _preset(level, strengths[level.name])
+            found[number] = _preset(level, strengths[level.name], setting)
     return found
 
 
-def _preset(axis: Axis, strengths: list[float]) -> Level:
+def _preset(axis: Axis, strengths: list[float], setting: type[Setting]) -> Level:
     """An axis whose presets have these magnitudes."""
     one = copy.copy(axis)
+    one.setting = setting
     kind = int if axis.is_count else float
     tables = {
         difficulty: {axis.parameter: Fixed(kind(value), axis.unit), **axis.drawn}

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from robo_eval.core.kinds import Difficulty, Profile
-from robo_eval_sim.arm.setting import NOMINAL, Setting
+from robo_eval_sim.arm.setting import Setting
 from robo_eval_sim.novelty import Fixed, Level, Novelty, Range
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ class Axis(Level):
         seeds: Constants that are drawn as seeds.
         is_count: Whether the magnitude is a whole number.
         falls: Whether the smaller magnitude is the stronger novelty.
+        setting: Of the task; its defaults are level 0.
     """
 
     parameter: ClassVar[str]
@@ -33,6 +34,7 @@ class Axis(Level):
     seeds: ClassVar[tuple[str, ...]] = ()
     is_count: ClassVar[bool] = False
     falls: ClassVar[bool] = False
+    setting: type[Setting] = Setting
 
     def __init_subclass__(cls, *, effect: str, **keywords: Any) -> None:  # noqa: ANN401
         super().__init_subclass__(**keywords)
@@ -42,7 +44,7 @@ class Axis(Level):
     @property
     def usual(self) -> float:
         """What the constant is at level 0."""
-        return float(getattr(NOMINAL, self.parameter))
+        return float(getattr(self.setting(), self.parameter))
 
     def sample(
         self,
@@ -58,4 +60,4 @@ class Axis(Level):
 
     def physics(self, drawn: Novelty) -> Setting:
         """The setting with this constant."""
-        return Setting(**drawn.parameters)
+        return self.setting(**drawn.parameters)

@@ -9,6 +9,8 @@ from robo_eval_sim.arm.levels.axis import Axis
 from robo_eval_sim.novelty import Range, novelty
 
 _ANYWHERE = Range(0.0, 2 * math.pi, "rad")
+_GROWS = "arm and things would be inside each other"
+_MOVES = "what the arm may be holding does not jump"
 
 
 @novelty("object_mass", level=1)
@@ -27,6 +29,7 @@ class ObjectSize(Axis, effect="the object is larger"):
     parameter = "object_size_m"
     unit = "m"
     span = (0.015, 0.075)
+    no_onset = _GROWS
 
 
 @novelty("object_shape", level=3)
@@ -36,6 +39,7 @@ class ObjectShape(Axis, effect="the object is a cylinder (1) or a capsule (2)"):
     parameter = "object_shape"
     span = (1, 2)
     is_count = True
+    no_onset = _GROWS
 
 
 @novelty("mass_offset", level=4)
@@ -59,7 +63,7 @@ class Friction(Axis, effect="the object is more slippery"):
 
 @novelty("restitution", level=6)
 class Restitution(Axis, effect="object and table bounce"):
-    """Of the contacts of object and table."""
+    """How much object and table bounce."""
 
     parameter = "restitution"
     span = (0.05, 1.0)
@@ -73,11 +77,12 @@ class Distractors(Axis, effect="there are further things on the table"):
     span = (1, 40)
     seeds = ("place_seed",)
     is_count = True
+    no_onset = _GROWS
 
 
 @novelty("goal_shift", level=8)
 class GoalShift(Axis, effect="the goal moves"):
-    """How far the goal moves, at the onset."""
+    """How far the goal moves, at the onset, in a direction in which it can be reached."""
 
     parameter = "goal_shift_m"
     unit = "m"
@@ -87,11 +92,17 @@ class GoalShift(Axis, effect="the goal moves"):
 
 @novelty("path_blocked", level=9)
 class PathBlocked(Axis, effect="a wall stands in the way"):
-    """Height of a wall in the middle of the table."""
+    """Height of a wall; where it stands is drawn so that the hand has room."""
 
     parameter = "block_height_m"
     unit = "m"
     span = (0.01, 0.5)
+    drawn: ClassVar = {
+        "block_x_m": Range(0.3, 0.65, "m"),
+        "block_y_m": Range(-0.25, 0.25, "m"),
+        "block_turn_rad": Range(0.0, math.pi, "rad"),
+    }
+    no_onset = _GROWS
 
 
 @novelty("fixture_shift", level=22)
@@ -102,6 +113,7 @@ class FixtureShift(Axis, effect="the fixture stands beside the place that is kno
     unit = "m"
     span = (0.001, 0.15)
     drawn: ClassVar = {"fixture_direction_rad": _ANYWHERE}
+    no_onset = _MOVES
 
 
 @novelty("fixture_turn", level=23)
@@ -111,6 +123,7 @@ class FixtureTurn(Axis, effect="the fixture is turned further than is known of i
     parameter = "fixture_turn_rad"
     unit = "rad"
     span = (0.005, 0.8)
+    no_onset = _MOVES
 
 
 @novelty("slide_friction", level=24)

@@ -1,7 +1,7 @@
 """Drawing the starts of level-0 episodes; levels change them afterwards.
 
-The same generator gives the same start at every level, so that a level-0 episode with the same seed
-is a matched control.
+The same generator draws the same start whatever the level, which changes only what it says, so that
+a level-0 episode with the same seed is a matched control.
 """
 
 from __future__ import annotations

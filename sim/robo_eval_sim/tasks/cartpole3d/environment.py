@@ -105,9 +105,9 @@ class CartPole3DEnv(TaskEnv[Observation, np.int64]):
 
     ## Start
 
-    All draws are independent and uniform. The same seed gives the same start at every level, so an
-    episode of level 0 with the same seed is a matched control; what a level draws comes from a
-    generator of its own.
+    All draws are independent and uniform. The same seed draws the same start whatever the level,
+    which then changes what its line says, so an episode of level 0 with the same seed is a matched
+    control; what a level draws comes from a generator of its own.
 
     | quantity | distribution |
     |---|---|

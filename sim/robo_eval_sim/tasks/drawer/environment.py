@@ -13,10 +13,12 @@ from robo_eval.core.errors import InputError
 from robo_eval.core.names import unknown_name
 from robo_eval_sim.arm.description import boxes_link
 from robo_eval_sim.arm.environment import ArmEnv, numbers
+from robo_eval_sim.arm.footprint import is_reached
 from robo_eval_sim.arm.setting import Setting
-from robo_eval_sim.arm.world import Row, World
+from robo_eval_sim.arm.world import Row, World, about_z
 from robo_eval_sim.engine import Vector3, joint_states, put, set_dynamics, set_joint
 from robo_eval_sim.tasks.drawer import layout
+from robo_eval_sim.tasks.drawer.setting import DrawerSetting
 from robo_eval_sim.tasks.drawer.spec import SPEC
 
 Boxes = tuple[tuple[Vector3, Vector3], ...]
@@ -37,26 +39,29 @@ _DRAWER: Final[Boxes] = (
 """Front, handle, what holds it, and sides."""
 _FIELD: Final = ((0.66, 0.72), (-0.12, 0.12), 0.15)
 """Where the cabinet may stand, x and y (m), and how far it may be turned (rad)."""
-_DRAWER_KG: Final = 0.5
 _FIRST: Final = 27
 """Where cabinet and drawer begin in a row of the world: x, y, yaw, opening and its speed."""
+_OUT_M: Final = (0.12, 0.18)
+"""How far out the drawer may be at the end that is not shut."""
 _NEAR_M: Final = 0.03
 _STILL_M_S: Final = 0.02
 _REACH_M: Final = 1.0
+_CLEAR_M: Final = 2 * layout.TOLERANCE_M
+"""How far from where the drawer stands a goal is moved at least."""
 
 
 class DrawerWorld(World):
     """A cabinet with a drawer."""
 
     def things(self, setting: Setting) -> None:
-        """Build the cabinet."""
+        """Build the cabinet; `tune` says what the drawer weighs in this episode."""
         del setting
         engine = self.engine
         self.cabinet = engine.slider(
             engine.boxes(_CABINET, _CABINET_RGBA),
             engine.boxes(_DRAWER, _DRAWER_RGBA),
             (0.7, 0.0, 0.0),
-            mass_kg=_DRAWER_KG,
+            mass_kg=DrawerSetting().object_mass_kg,
             axis=(-1.0, 0.0, 0.0),
         )
         engine.limit(self.cabinet, 0, 0.0, layout.RANGE_M)
@@ -66,7 +71,7 @@ class DrawerWorld(World):
         set_dynamics(
             self.cabinet,
             0,
-            mass=_DRAWER_KG + setting.object_mass_kg,
+            mass=setting.object_mass_kg,
             lateralFriction=setting.friction,
             restitution=setting.restitution,
             physicsClientId=self.client,
@@ -77,8 +82,7 @@ class DrawerWorld(World):
         """Put the cabinet where it stands, and the drawer as far out as it is."""
         x, y, yaw, opening, speed = rest
         self._at = (x, y, yaw)
-        turn = (0.0, 0.0, math.sin(yaw / 2), math.cos(yaw / 2))
-        put(self.cabinet, (x, y, 0.0), turn, physicsClientId=self.client)
+        put(self.cabinet, (x, y, 0.0), about_z(yaw), physicsClientId=self.client)
         set_joint(self.cabinet, 0, opening, speed, physicsClientId=self.client)
 
     def rest(self) -> tuple[float, ...]:
@@ -133,8 +137,16 @@ class DrawerEnv(ArmEnv):
     The joints are within 0.02 rad of a fixed posture, the gripper is open. The cabinet stands at x
     0.66 to 0.72 m and y ±0.12 m, turned by up to 0.15 rad. With `motion="open"` the drawer is shut
     and is to be 0.12 to 0.18 m out; with `motion="close"` it is so far out and is to be shut. The
-    same seed gives the same start at every level, so that an episode of level 0 is a matched
-    control.
+    same seed draws the same joints, cabinet, opening and goal whatever the novelty, so that an
+    episode of level 0 is a matched control. An axis changes one thing about them: `goal_shift`
+    where the goal is, `fixture_shift` and `fixture_turn` where the cabinet really stands; the
+    others leave the start as it is.
+
+    Draws that no episode could be played with are turned down, and the next one is taken;
+    `novelty["turned_down"]` counts them. Wherever the cabinet stands, the arm reaches its handle on
+    the whole way, 0.28 to 0.75 m from its base. `goal_shift` moves the goal out or in; up to 0.1 m
+    there is room for it from every start. Beyond, it goes where there is more room: from 0 to 0.18
+    m, and no nearer than 2 cm to where the drawer stands.
 
     ## Reward and end
 
@@ -154,6 +166,7 @@ class DrawerEnv(ArmEnv):
 
     task = SPEC
     world_class = DrawerWorld
+    setting_class = DrawerSetting
     own_size = layout.OWN_SIZE
     keywords = frozenset({"profile", "motion"})
 
@@ -166,7 +179,7 @@ class DrawerEnv(ArmEnv):
     def _start(self, rng: np.random.Generator) -> dict[str, Any]:
         (low_x, high_x), width, turn = _FIELD
         x, y = float(rng.uniform(low_x, high_x)), float(rng.uniform(*width))
-        yaw, out = float(rng.uniform(-turn, turn)), float(rng.uniform(0.12, 0.18))
+        yaw, out = float(rng.uniform(-turn, turn)), float(rng.uniform(*_OUT_M))
         opening, goal = (0.0, out) if self._motion == "open" else (out, 0.0)
         return {
             "cabinet_position": [x, y],
@@ -231,18 +244,33 @@ class DrawerEnv(ArmEnv):
     def _places(self) -> list[int]:
         return list(range(layout.HANDLE_POSITION.start, layout.HANDLE_POSITION.stop))
 
-    def _moved_goal(self, by: float, towards: float) -> tuple[float, ...]:
-        del towards
-        (goal,) = self._goal
-        return (goal - by if goal > layout.RANGE_M / 2 else goal + by,)
+    def _is_possible(
+        self, things: Sequence[float], goal: Sequence[float], moved: Sequence[float]
+    ) -> bool:
+        *place, opening, _ = things
+        setting = self._setting
+        if setting.goal_shift_m:
+            back = self._moved(goal[0], -self._aside(setting.goal_shift_m))
+            if round(abs(moved[0] - goal[0]), 9) < round(abs(back - goal[0]), 9):
+                return False
+        if not (setting.fixture_shift_m or setting.fixture_turn_rad):
+            return True
+        way = opening, (opening + moved[0]) / 2, moved[0]
+        return all(is_reached(*self._handle(place, out)[:2]) for out in way)
 
-    def _goal_before(
-        self, fields: Mapping[str, Any], by: float, towards: float
-    ) -> dict[str, list[float]]:
-        del towards
-        (goal,) = numbers(fields, "goal_opening", 1)
-        is_far = goal + by > layout.RANGE_M / 2
-        return {"goal_opening": [goal + by if is_far else goal - by]}
+    def _aside(self, by: float) -> float:
+        """How much further out a goal is that moves so far, in the direction that was drawn."""
+        return math.copysign(by, math.cos(self._setting.goal_direction_rad))
+
+    def _moved_goal(self, goal: Sequence[float], by: float) -> tuple[float, ...]:
+        return (self._moved(goal[0], self._aside(by)),)
+
+    def _moved(self, goal: float, by: float) -> float:
+        """A goal so much further out, between the ends and not where the drawer stands."""
+        moved = min(max(goal + by, 0.0), _OUT_M[1])
+        if abs(moved - self._from) >= _CLEAR_M:
+            return moved
+        return self._from + math.copysign(_CLEAR_M, goal - self._from)
 
     def _progress(self) -> tuple[int, float]:
         world: Any = self._world
@@ -267,7 +295,7 @@ class DrawerEnv(ArmEnv):
         poses = np.zeros((len(rows), 2, 7))
         for index, row in enumerate(rows):
             x, y, yaw, opening = row[_FIRST : _FIRST + 4]
-            turn = (0.0, 0.0, math.sin(yaw / 2), math.cos(yaw / 2))
+            turn = about_z(yaw)
             poses[index, 0] = (x, y, 0.0, *turn)
             out = (x - opening * math.cos(yaw), y - opening * math.sin(yaw), 0.0)
             poses[index, 1] = (*out, *turn)

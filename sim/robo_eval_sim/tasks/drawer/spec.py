@@ -14,8 +14,9 @@ from robo_eval_sim.tasks.drawer.layout import ENV, MAX_TICKS
 def _levels() -> Mapping[int, LevelLike]:
     # Level files are looked for when somebody asks.
     from robo_eval_sim.arm.levels import levels_of
+    from robo_eval_sim.tasks.drawer.setting import DrawerSetting
 
-    return levels_of(ENV, __package__)
+    return levels_of(ENV, __package__, DrawerSetting)
 
 
 SPEC: Final = TaskSpec(

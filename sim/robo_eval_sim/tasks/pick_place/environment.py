@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from robo_eval.agents.kinematics import rotation_of
 from robo_eval.core.errors import InputError
 from robo_eval_sim.arm.description import solid_link
 from robo_eval_sim.arm.environment import ArmEnv, numbers
+from robo_eval_sim.arm.footprint import Footprint, is_reached, scattered
 from robo_eval_sim.arm.setting import SHAPES, Setting
-from robo_eval_sim.arm.world import Row, World, free_body
+from robo_eval_sim.arm.world import Row, World, about_z, free_body, is_on_table, wall_of
 from robo_eval_sim.engine import BASE, UPRIGHT, place_of, put, set_dynamics, velocity_of
 from robo_eval_sim.tasks.pick_place import layout
 from robo_eval_sim.tasks.pick_place.spec import SPEC
@@ -31,6 +33,19 @@ _STILL_M_S = 0.02
 _ROOM_M = (0.2, 0.8)
 """How far from the base things may be that a state puts somewhere."""
 _INSIDE_M, _HIGHEST_M = 0.005, 1.0
+_FREE_M = 0.03
+"""How far from object and goal further things stand."""
+_HAND_M = (0.037, 0.107)
+"""Half of the hand's edges with 5 mm to spare; its fingers open along the longer one."""
+_SPARE_M = 0.005
+_ARM_M = 0.1
+"""Half of the width that the arm takes, from its base to what it holds."""
+_LOW_M = 0.15
+"""A wall up to here comes in the way of the hand alone; above are wrist and forearm."""
+_HOME = Footprint(0.307, 0.0, 0.0, (0.06, 0.13))
+"""Where the hand is when an episode begins."""
+_WAYS = 8
+"""Directions in which the hand may put something down."""
 
 
 class PickPlaceWorld(World):
@@ -42,11 +57,13 @@ class PickPlaceWorld(World):
             self.engine.disc(layout.TOLERANCE_M, _GOAL_RGBA), (0.0, 0.0, -1.0)
         )
         offset, direction = setting.mass_offset_m, setting.mass_direction_rad
+        centre = (offset * math.cos(direction), offset * math.sin(direction), 0.0)
+        self._centre = centre if offset else None
         self.object = self.engine.body(
             self._shape(setting),
             (0.5, 0.0, 0.5),
             mass_kg=setting.object_mass_kg,
-            centre_of_mass=(offset * math.cos(direction), offset * math.sin(direction), 0.0),
+            centre_of_mass=centre,
         )
 
     def _shape(self, setting: Setting) -> tuple[int, int]:
@@ -69,17 +86,33 @@ class PickPlaceWorld(World):
 
     def lay(self, rest: Sequence[float]) -> None:
         """Put the thing where it begins."""
-        free_body(self, self.object, rest)
+        free_body(self, self.object, self._beside(rest, 1.0))
 
     def mark(self, goal: Sequence[float]) -> None:
         """Show where the goal is."""
         put(self.goal, (*goal, 0.001), UPRIGHT, physicsClientId=self.client)
 
     def rest(self) -> tuple[float, ...]:
-        """Position, orientation, velocity and angular velocity of the thing."""
+        """Position, orientation, velocity and angular velocity of the thing's middle."""
         position, quaternion = place_of(self.object, physicsClientId=self.client)
         velocity, turning = velocity_of(self.object, physicsClientId=self.client)
-        return (*position, *quaternion, *velocity, *turning)
+        return self._beside((*position, *quaternion, *velocity, *turning), -1.0)
+
+    def _beside(self, moving: Sequence[float], way: float) -> tuple[float, ...]:
+        """From its middle to its centre of mass, of which the engine speaks, or back (-1)."""
+        if self._centre is None:
+            return tuple(moving)
+        lever = way * rotation_of(moving[3:7]) @ self._centre
+        velocity = np.cross(moving[10:13], lever) + moving[7:10]
+        position = lever + moving[:3]
+        return (*position.tolist(), *moving[3:7], *velocity.tolist(), *moving[10:13])
+
+
+def _line(start: Sequence[float], end: Sequence[float], half_m: float) -> Footprint:
+    """A line on the table, so many metres wide to either side."""
+    x, y = end[0] - start[0], end[1] - start[1]
+    middle = (start[0] + end[0]) / 2, (start[1] + end[1]) / 2
+    return Footprint(*middle, math.atan2(y, x), (math.hypot(x, y) / 2, half_m))
 
 
 class PickPlaceEnv(ArmEnv):
@@ -127,8 +160,17 @@ class PickPlaceEnv(ArmEnv):
 
     The joints are within 0.02 rad of a fixed posture, the gripper is open. Object and goal are
     drawn uniformly from x 0.38 to 0.60 m and y ±0.22 m, at least 0.12 m apart; the object is turned
-    by up to π/4. The same seed gives the same start at every level, so that an episode of level 0
-    is a matched control.
+    by up to π/4. The same seed draws the same joints, object and goal whatever the novelty, so that
+    an episode of level 0 is a matched control. An axis changes one thing about them: `goal_shift`
+    where the goal is, `object_size` and `object_shape` how high the middle of the object is.
+    `path_blocked` and `distractors` put further bodies on the table, and the others leave the start
+    as it is.
+
+    Draws that no episode could be played with are turned down, and the next one is taken;
+    `novelty["turned_down"]` counts them. The goal moves to where the arm reaches, 0.28 to 0.75 m
+    from its base, and stays 0.12 m from the object. The wall leaves room for the hand at object and
+    goal and crosses the line between them; one above 0.15 m also leaves room for the arm, and may
+    stand beside that line. Further things stand free of each other, of object, goal and wall.
 
     ## Reward and end
 
@@ -151,7 +193,7 @@ class PickPlaceEnv(ArmEnv):
         yaw = float(rng.uniform(-math.pi / 4, math.pi / 4))
         return {
             "object_position": [x, y, None],
-            "object_quat_xyzw": [0.0, 0.0, math.sin(yaw / 2), math.cos(yaw / 2)],
+            "object_quat_xyzw": list(about_z(yaw)),
             "goal_position": [goal_x, goal_y],
         }
 
@@ -182,6 +224,54 @@ class PickPlaceEnv(ArmEnv):
         velocity = numbers(fields, "object_velocity", 3, default=[0.0] * 3)
         turning = numbers(fields, "object_angular_velocity", 3, default=[0.0] * 3)
         return [*position, *quaternion, *velocity, *turning], goal
+
+    def _is_possible(
+        self, things: Sequence[float], goal: Sequence[float], moved: Sequence[float]
+    ) -> bool:
+        del goal
+        if self._setting.goal_shift_m:
+            is_there = is_reached(*moved) and is_on_table(*np.array(moved))
+            if not is_there or math.dist(things[:2], moved) < _APART_M:
+                return False
+        return not self._setting.block_height_m or self._is_passed(things, moved)
+
+    def _is_passed(self, things: Sequence[float], goal: Sequence[float]) -> bool:
+        """Whether the wall leaves room to pick up and put down, and stands between both places.
+
+        One that reaches the forearm may stand beside the way: between places that lie one behind
+        the other it would leave no room.
+        """
+        setting, at = self._setting, things[:2]
+        wall, half = wall_of(setting), setting.object_size_m / 2 + _SPARE_M
+        is_tall = setting.block_height_m > _LOW_M
+        if wall.overlaps(_HOME) if is_tall else not wall.overlaps(_line(at, goal, 0.0)):
+            return False
+        yaw = 2.0 * math.atan2(things[5], things[6])
+        for (x, y), ways in ((at, 2), (goal, _WAYS)):
+            turns = [yaw + way * math.pi / ways for way in range(ways)]
+            if not any(
+                not wall.overlaps(Footprint(x, y, turn, _HAND_M))
+                and not wall.overlaps(Footprint(x, y, turn, (half, half)))
+                for turn in turns
+            ):
+                return False
+            if is_tall and wall.overlaps(_line((0.0, 0.0), (x, y), _ARM_M)):
+                return False
+        return True
+
+    def _further(
+        self, things: Sequence[float], goal: Sequence[float]
+    ) -> tuple[Sequence[Footprint], int]:
+        setting = self._setting
+        half = setting.object_size_m / 2 + _FREE_M
+        taken = [Footprint(x, y, 0.0, (half, half)) for x, y in (things[:2], goal)]
+        if setting.block_height_m:
+            taken.append(wall_of(setting))
+        return scattered(setting.distractors, setting.place_seed, tuple(taken))
+
+    def _moved_goal(self, goal: Sequence[float], by: float) -> tuple[float, ...]:
+        towards = self._setting.goal_direction_rad
+        return goal[0] + by * math.cos(towards), goal[1] + by * math.sin(towards)
 
     def _height(self) -> float:
         setting = self._setting

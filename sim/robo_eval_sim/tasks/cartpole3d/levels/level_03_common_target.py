@@ -31,6 +31,8 @@ class CommonTarget(Level):
         Profile.COMPAT: same({"speed": Range(0.0, 10.0, "m/s")}),
     }
 
+    no_onset = "it changes how balls start, and nothing later"
+
     def sample(
         self, difficulty: Difficulty, profile: Profile, rng: np.random.Generator, *, balls: int
     ) -> dict[str, Any]:

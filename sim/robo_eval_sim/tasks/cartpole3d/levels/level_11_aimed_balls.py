@@ -25,6 +25,7 @@ class AimedBalls(Level):
         Profile, "each ball with a probability starts toward a point 0.5 m above the cart"
     )
     span: ClassVar = (0.01, 1.0)
+    no_onset = "it changes how balls start, and nothing later"
     tables: ClassVar = both(
         {
             Difficulty.EASY: {"probability": Fixed(0.25), "speed": _SPEED},
