@@ -239,25 +239,26 @@ class Level:
         for name in ("level", "difficulty", "profile"):
             if record.get(name) != getattr(expected, name):
                 raise _is_of_another(name, record, expected)
+        onset = self.onset_in(record, expected)
         given = record.get("parameters")
         if not isinstance(given, Mapping):
             raise InputError(f"state.novelty.parameters: a mapping is needed, given {given!r:.80}")
         self._check(given, expected, start)
-        return self.as_drawn(record, expected, given)
+        count = turned_down_in(record)
+        return replace(
+            expected, parameters=dict(given), onset=onset, onsets=None, turned_down=count
+        )
 
     @staticmethod
-    def as_drawn(
-        record: Mapping[str, Any], expected: Novelty, parameters: Mapping[str, Any]
-    ) -> Novelty:
-        """What was drawn for an earlier episode, whose parameters were checked.
+    def onset_in(record: Mapping[str, Any], expected: Novelty) -> int | None:
+        """When the novelty of an earlier episode began, if it can have been then.
 
         Args:
             record: As `Novelty.as_dict` gives.
             expected: The onset it must have, or between which ends.
-            parameters: Drawn numbers.
 
         Raises:
-            InputError: If it cannot have begun then, or the count of draws is none.
+            InputError: If it cannot.
         """
         onset, ends = record.get("onset"), expected.onsets
         fits = onset == expected.onset
@@ -265,14 +266,7 @@ class Level:
             fits = type(onset) is int and ends[0] <= onset <= ends[1]
         if not fits:
             raise _is_of_another("onset", record, expected)
-        count = record.get("turned_down")
-        if count is not None and (type(count) is not int or count < 0):
-            raise InputError(
-                f"state.novelty.turned_down: a whole number from 0 is needed, given {count!r:.80}"
-            )
-        return replace(
-            expected, parameters=dict(parameters), onset=onset, onsets=None, turned_down=count
-        )
+        return onset
 
     def _check(self, given: Mapping[str, Any], expected: Novelty, start: Mapping[str, Any]) -> None:
         import numpy as np
@@ -316,6 +310,20 @@ class Level:
                 for difficulty in Difficulty
             },
         }
+
+
+def turned_down_in(record: Mapping[str, Any]) -> int | None:
+    """How many draws an earlier episode turned down, if it says.
+
+    Raises:
+        InputError: If that is no count.
+    """
+    count = record.get("turned_down")
+    if count is None or (type(count) is int and count >= 0):
+        return count
+    raise InputError(
+        f"state.novelty.turned_down: a whole number from 0 is needed, given {count!r:.80}"
+    )
 
 
 def _is_of_another(name: str, record: Mapping[str, Any], expected: Novelty) -> InputError:

@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import Difficulty, Profile
 from robo_eval.core.names import unknown_name
-from robo_eval_sim.novelty.base import Effect, Fixed, Level, Novelty, both, same
+from robo_eval_sim.novelty.base import (
+    Effect,
+    Fixed,
+    Level,
+    Novelty,
+    both,
+    same,
+    turned_down_in,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -221,7 +229,8 @@ class Mixed(Level):
             ).parameters
             for part in self.parts
         }
-        return self.as_drawn(record, expected, read)
+        onset, count = self.parts[0].onset_in(record, expected), turned_down_in(record)
+        return replace(expected, parameters=read, onset=onset, onsets=None, turned_down=count)
 
     def _effect(self, drawn: Novelty, world: Any) -> Effect[Any]:  # noqa: ANN401
         return _Together(

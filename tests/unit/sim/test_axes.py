@@ -174,6 +174,25 @@ def test_axes_together_leave_every_episode_possible(task, novelty):
             (check_pick_place if task == PICK else check_drawer)(env, *found[:-1])
 
 
+@pytest.mark.parametrize(
+    ("task", "novelty"),
+    [
+        (PICK, {"path_blocked": 0.5, "object_size": 0.075, "distractors": 40}),
+        (PICK, {"path_blocked": 0.1, "goal_shift": 0.3, "distractors": 20}),
+        (PICK, {"mass_offset": 0.02}),
+        (DRAWER, {"fixture_shift": 0.15, "fixture_turn": 0.8}),
+    ],
+)
+def test_nothing_is_inside_something_else_as_an_episode_begins(task, novelty):
+    env = made(task, novelty=novelty)
+    for seed in range(6):
+        env.reset(seed=seed)
+        client = env._world.client
+        pybullet.performCollisionDetection(physicsClientId=client)
+        deep = [one[8] for one in pybullet.getContactPoints(physicsClientId=client)]
+        assert min(deep, default=0.0) > -1e-3
+
+
 @pytest.mark.parametrize("height_m", [0.02, 0.12, 0.15, 0.25])
 def test_the_arm_gets_wherever_a_draw_may_send_it(height_m):
     for away, azimuth in itertools.product(REACH_M, (0.0, 0.9, -1.4)):
