@@ -27,6 +27,7 @@ from robo_eval_sim.arm.world import TORQUE, Row, World, is_on_table
 from robo_eval_sim.engine import places_seen
 from robo_eval_sim.environment import TaskEnv
 from robo_eval_sim.novelty import Later, Novelty
+from robo_eval_sim.novelty.mixed import changed
 from robo_eval_sim.spare import give_back, take
 
 Observation: TypeAlias = Any
@@ -126,7 +127,7 @@ class ArmEnv(TaskEnv[Observation, NDArray[np.float32]]):
         self._is_running = False
         self._origin: dict[str, Any] | None = None
         self._actions: list[list[float]] = []
-        self._setting = self.setting_class()
+        self._setting = self._usual = self.setting_class()
         self._later: Later | None = None
         self._rows: list[tuple[Row, tuple[float, ...]]] | None = None
         self._joints: list[tuple[float, ...]] = []
@@ -362,7 +363,7 @@ class ArmEnv(TaskEnv[Observation, NDArray[np.float32]]):
         setting = self._physics(drawn)
         is_later = drawn.onset is not None and self._tick < drawn.onset
         self._later = Later(drawn, lambda: self._switch(setting)) if is_later else None
-        self._setting = self.setting_class() if is_later else setting
+        self._setting = self._usual if is_later else setting
         things, goal = self._given(start)
         self._goal = tuple(goal) if start.get(_MOVED) else self._shifted(goal)
         world = self._world
@@ -410,10 +411,11 @@ class ArmEnv(TaskEnv[Observation, NDArray[np.float32]]):
 
     def _physics(self, drawn: Novelty) -> Setting:
         """Constants of the world under what was drawn."""
-        made: Setting | None = None
-        if drawn is not self._no_novelty:
-            made = self._level.physics(drawn)
-        return made or self.setting_class()
+        made = None if drawn is self._no_novelty else self._level.physics(drawn)
+        if made is None or isinstance(made, self.setting_class):
+            return made or self._usual
+        # A level from elsewhere may speak of the arm alone.
+        return replace(self._usual, **dict(changed(made)))
 
     def _shifted(self, goal: Sequence[float]) -> tuple[float, ...]:
         """A goal where the setting moves it to."""

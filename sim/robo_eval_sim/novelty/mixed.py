@@ -113,7 +113,7 @@ def _check_together(parts: Sequence[Level], start: Mapping[str, Any]) -> None:
             Novelty(name=part.name, level=part.number, difficulty=where[0], profile=where[1],
                     parameters=parameters)
         )  # fmt: skip
-        for constant, value in () if made is None else _changed(made):
+        for constant, value in () if made is None else changed(made):
             other, there = set_by.setdefault(constant, (part.name, value))
             if there != value and not constant.endswith("_seed"):
                 raise InputError(
@@ -122,7 +122,7 @@ def _check_together(parts: Sequence[Level], start: Mapping[str, Any]) -> None:
                 )
 
 
-def _changed(physics: Any) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 - of the task
+def changed(physics: Any) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 - of the task
     """The constants that differ from level 0: of a dataclass whose defaults are those."""
     usual = type(physics)()
     for field in fields(usual):
@@ -215,7 +215,7 @@ class Mixed(Level):
         if len(made) < 2:
             return made[0] if made else None
         kind: Any = type(made[-1])
-        return replace(kind(), **{name: value for one in made for name, value in _changed(one)})
+        return replace(kind(), **{name: value for one in made for name, value in changed(one)})
 
     def read(self, record: Mapping[str, Any], expected: Novelty, **start: Any) -> Novelty:  # noqa: ANN401
         """What was drawn for an earlier episode, each part's from its axis."""

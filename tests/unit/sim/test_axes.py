@@ -344,6 +344,24 @@ def test_a_drawer_weighs_what_it_says(asked):
     assert mass == pytest.approx(asked or 0.55)
 
 
+def test_a_level_from_elsewhere_leaves_the_drawer_its_mass(tmp_path, monkeypatch):
+    (tmp_path / "level_90_slippery.py").write_text(
+        "from robo_eval.core.kinds import Profile\n"
+        "from robo_eval_sim.arm.setting import Setting\n"
+        "from robo_eval_sim.novelty import Level, both, novelty, same\n"
+        f"@novelty('slippery', level=90, task={DRAWER!r})\n"
+        "class Slippery(Level):\n"
+        "    effects = dict.fromkeys(Profile, 'slippery')\n"
+        "    tables = both(same({}))\n"
+        "    def physics(self, drawn):\n"
+        "        return Setting(friction=0.1)\n"
+    )
+    monkeypatch.setenv("ROBO_EVAL_LEVELS", str(tmp_path))
+    env = made(DRAWER, level=90)
+    env.reset(seed=1)
+    assert (env._setting.friction, env._setting.object_mass_kg) == (0.1, 0.55)
+
+
 # Later -------------------------------------------------------------------------------------------
 
 LATER = [(task, axis) for task, axis in AXES if not axis.no_onset]
