@@ -135,7 +135,7 @@ def _tell(trial: TrialDirectory, summary: TrialSummary, *, json: bool) -> None:
         _print_curves(task, label, curves)
     points = [dose for curve in summary.doses for dose in curve.doses]
     if any(dose.turned_down is not None for dose in points):
-        say("turned down: draws of the novelty with which no episode could be played")
+        say("turned down: draws that would make an episode impossible, or change nothing in it")
     say_missing_intervals(e for dose in points for e in _estimates(dose))
     say(
         "kept: successes with novelty by those of the same seeds without; intervals of a column"

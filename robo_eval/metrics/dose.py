@@ -49,8 +49,8 @@ class Dose:
         quality: Mean quality with novelty.
         success_difference: Share that succeeded with novelty, less that without.
         quality_difference: Mean of the differences in quality.
-        turned_down: Draws of the novelty that no episode could be played with, of all its episodes;
-            None where none says.
+        turned_down: Draws of the novelty that would have made an episode impossible, or changed
+            nothing in it, of all its episodes; None where none says.
     """
 
     magnitude: float

@@ -136,7 +136,7 @@ def test_it_says_how_many_draws_were_turned_down(quick_cli, tmp_path):
     )
     done = quick_cli("dose", path, "--out", trial, "--no-report")
     assert done.code == 0, done.err
-    assert "turned down: draws of the novelty" in done.out
+    assert "turned down: draws that would make" in done.out
     with EpisodeStore(trial, durable=False) as store:
         rows = [row.novelty or {} for row in store.episodes()]
     count = sum(row["turned_down"] for row in rows if row.get("axes"))

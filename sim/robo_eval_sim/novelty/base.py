@@ -76,8 +76,8 @@ class Novelty:
         parameters: Drawn numbers by name, plain data.
         onset: Ticks that pass before it begins; none if it is there from the start.
         onsets: The least and the greatest, of a novelty whose onset is yet to be drawn.
-        turned_down: Draws before this one that no episode could be played with; None where nobody
-            looks.
+        turned_down: Draws before this one that would make the episode impossible, or change nothing
+            in it; None where nobody looks.
     """
 
     name: str
