@@ -143,10 +143,10 @@ class DrawerEnv(ArmEnv):
     others leave the start as it is.
 
     Draws that would make an episode impossible, or change nothing in it, are turned down, and the
-    next one is taken; `novelty["turned_down"]` counts them. Wherever the cabinet stands, the arm reaches its handle on
-    the whole way, 0.28 to 0.75 m from its base. `goal_shift` moves the goal out or in; up to 0.1 m
-    there is room for it from every start. Beyond, it goes where there is more room: from 0 to 0.18
-    m, and no nearer than 2 cm to where the drawer stands.
+    next one is taken; `novelty["turned_down"]` counts them. Wherever the cabinet stands, the arm
+    reaches its handle on the whole way, 0.28 to 0.75 m from its base. `goal_shift` moves the goal
+    out or in; up to 0.1 m there is room for it from every start. Beyond, it goes where there is
+    more room: from 0 to 0.18 m, and no nearer than 2 cm to where the drawer stands.
 
     ## Reward and end
 

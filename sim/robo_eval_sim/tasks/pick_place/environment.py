@@ -167,10 +167,11 @@ class PickPlaceEnv(ArmEnv):
     as it is.
 
     Draws that would make an episode impossible, or change nothing in it, are turned down, and the
-    next one is taken; `novelty["turned_down"]` counts them. The goal moves to where the arm reaches, 0.28 to 0.75 m
-    from its base, and stays 0.12 m from the object. The wall leaves room for the hand at object and
-    goal and crosses the line between them; one above 0.15 m also leaves room for the arm, and may
-    stand beside that line. Further things stand free of each other, of object, goal and wall.
+    next one is taken; `novelty["turned_down"]` counts them. The goal moves to where the arm
+    reaches, 0.28 to 0.75 m from its base, and stays 0.12 m from the object. The wall leaves room
+    for the hand at object and goal and crosses the line between them; one above 0.15 m also leaves
+    room for the arm, and may stand beside that line. Further things stand free of each other, of
+    object, goal and wall.
 
     ## Reward and end
 
