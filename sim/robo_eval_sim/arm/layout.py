@@ -19,7 +19,13 @@ FINGERS: Final = ("panda_finger_joint1", "panda_finger_joint2")
 LOWER_RAD: Final = (-2.9671, -1.8326, -2.9671, -3.1416, -2.9671, -0.0873, -2.9671)
 UPPER_RAD: Final = (2.9671, 1.8326, 2.9671, 0.0, 2.9671, 3.8223, 2.9671)
 SPEED_RAD_S: Final = (2.175, 2.175, 2.175, 2.175, 2.61, 2.61, 2.61)
-"""Greatest speeds of the joints."""
+"""Greatest speeds of the joints, Franka's."""
+ACCELERATION_RAD_S2: Final = (15.0, 7.5, 10.0, 12.5, 15.0, 20.0, 20.0)
+"""Greatest accelerations of the joints, Franka's."""
+FASTEST_RAD_S: Final = min(SPEED_RAD_S)
+"""What no joint exceeds: the engine can bound the joints of an arm by one speed alone."""
+FINGER_SPEED_M_S: Final = 0.05
+"""Greatest speed of each finger, Franka's."""
 WIDTH_M: Final = 0.08
 """Distance of the fingers when the gripper is open."""
 HAND_SPEED: Final = (0.5, 1.5)

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from robo_eval_sim.arm import layout
 from robo_eval_sim.arm.description import arm_urdf
 from robo_eval_sim.arm.footprint import Footprint
 from robo_eval_sim.arm.layout import FINGERS, JOINTS, SUBSTEPS, TICK_S, TIP
 from robo_eval_sim.arm.setting import NOMINAL, Setting
 from robo_eval_sim.engine import (
     BASE,
-    BY_POSITION,
+    BY_VELOCITY,
     STILL,
     Engine,
     Vector3,
@@ -36,8 +37,10 @@ GRAVITY_M_S2: Final = 9.81
 _EFFORT: Final = (87.0, 87.0, 87.0, 87.0, 12.0, 12.0, 12.0)
 """Greatest torques of the joints, N m; those of the description."""
 _GRIP_N: Final = 20.0
-_GAINS: Final = [0.2] * 7 + [0.1] * 2
-"""Share of a position error that the engine takes back in a sub-step."""
+MOST: Final = np.array([layout.FASTEST_RAD_S] * 7 + [layout.FINGER_SPEED_M_S] * 2)
+"""Greatest speeds of 7 joints and 2 fingers, rad/s and m/s."""
+_ACCELERATION: Final = np.array(layout.ACCELERATION_RAD_S2)
+_STEP_S: Final = TICK_S / SUBSTEPS
 _TABLE: Final[tuple[Vector3, Vector3]] = ((0.4, 0.6, 0.2), (0.4, 0.0, -0.2))
 """Half extents and centre of the table, whose top is at height 0."""
 _TABLE_RGBA: Final = (0.72, 0.66, 0.56, 1.0)
@@ -47,6 +50,8 @@ _BLOCK_M: Final = (0.005, 0.12)
 """Half of the thickness and of the width of the wall that stands in the way."""
 _HAND_KG: Final = 0.81
 
+Wish = tuple[NDArray[np.float64], NDArray[np.float64]]
+"""Positions of 7 joints and 2 fingers that are wanted, and speeds that must not be exceeded."""
 Row = tuple[float, ...]
 """Positions of 7 joints and 2 fingers, 9 velocities, 9 torques of motors; then what a task adds."""
 TORQUE: Final = slice(18, 27)
@@ -120,6 +125,10 @@ class World:
         engine.gear(self.robot, *self.driven[7:])
         half, centre = _TABLE
         self.table = engine.body(engine.box(half, _TABLE_RGBA), centre, friction=1.0)
+        # What hits the arm makes no joint faster, either.
+        set_dynamics(
+            self.robot, BASE, maxJointVelocity=layout.FASTEST_RAD_S, physicsClientId=self.client
+        )
         for link in self.fingers:
             set_dynamics(self.robot, link, lateralFriction=1.0, physicsClientId=self.client)
         self.things(setting)
@@ -186,27 +195,57 @@ class World:
 
     # Moving ------------------------------------------------------------------------------------
 
-    def command(self, targets: Sequence[float]) -> None:
-        """Give the motors of 7 joints and 2 fingers positions to go to."""
-        drive(
-            self.robot,
-            self.driven,
-            BY_POSITION,
-            targetPositions=targets,
-            forces=self._forces,
-            positionGains=_GAINS,
-            physicsClientId=self.client,
-        )
+    def tick(self, *parts: tuple[Wish, int]) -> None:
+        """Let a control period pass, and measure in each sub-step.
 
-    def pass_time(self, substeps: int = SUBSTEPS) -> None:
-        """Let sub-steps pass."""
-        client = self.client
-        for _ in range(substeps):
+        Args:
+            *parts: What is wanted, and for how many sub-steps.
+        """
+        self.energy_j, self.peak_n, self._felt = 0.0, 0.0, []
+        for wish, substeps in parts:
+            self._go(wish, substeps)
+
+    def _go(self, wish: Wish, substeps: int) -> None:
+        """Let sub-steps pass in which joints and fingers go to positions, or as far as they may.
+
+        The speeds of the joints change evenly; those of the fingers, for whose accelerations Franka
+        gives no limit, at once.
+        """
+        period = substeps * _STEP_S
+        left, speed = wish[0] - self.row[:9], np.array(self.row[9:18])
+        best, change = left / period, _ACCELERATION * period
+        best[:7] = _speed(left[:7], speed[:7], substeps)
+        best = np.clip(best, -wish[1], wish[1])
+        best[:7] = np.clip(best[:7], speed[:7] - change, speed[:7] + change)
+        speed[7:] = best[7:]
+        robot, driven, client, forces = self.robot, self.driven, self.client, self._forces
+        watched, energy_j, peak_n = (*driven, self.hand), 0.0, self.peak_n
+        for speeds in np.linspace(speed, best, substeps + 1)[1:].tolist():
+            drive(
+                robot,
+                driven,
+                BY_VELOCITY,
+                targetVelocities=speeds,
+                forces=forces,
+                physicsClientId=client,
+            )
             step(client)
+            *states, hand = joint_states(robot, watched, physicsClientId=client)
+            self._felt.append(hand[2])
+            for state in states:
+                energy_j += abs(state[1] * state[3])
+            for contact in contacts(robot, physicsClientId=client):
+                if contact[9] > peak_n:
+                    peak_n = contact[9]
+        self.energy_j += energy_j * _STEP_S
+        self.peak_n = peak_n
+        self._keep(states)
 
     def read(self) -> Row:
         """Read where everything is; also keeps it as `row`."""
-        states = joint_states(self.robot, self.driven, physicsClientId=self.client)
+        return self._keep(joint_states(self.robot, self.driven, physicsClientId=self.client))
+
+    def _keep(self, states: Sequence[tuple[Any, ...]]) -> Row:
         self.row = (
             *[state[0] for state in states],
             *[state[1] for state in states],
@@ -225,14 +264,8 @@ class World:
         return (*found[4], *found[5])
 
     def wrench(self) -> tuple[float, ...]:
-        """Force (N) and torque (N m) between wrist and hand, as a sensor there reads them."""
-        joints = joint_states(self.robot, [self.hand], physicsClientId=self.client)
-        return tuple(joints[0][2])
-
-    def touch_n(self) -> float:
-        """Greatest normal force of a contact of the arm, N."""
-        found = contacts(self.robot, physicsClientId=self.client)
-        return max((contact[9] for contact in found), default=0.0)
+        """Mean force (N) and torque (N m) between wrist and hand over the last tick."""
+        return tuple(np.mean(self._felt, axis=0).tolist())
 
     def touches(self, link: int, body: int) -> bool:
         """Whether a link of the arm touches a body."""
@@ -261,3 +294,17 @@ def is_on_table(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.bo
     half, centre = _TABLE
     found: NDArray[np.bool_] = (abs(x - centre[0]) < half[0]) & (abs(y - centre[1]) < half[1])
     return found
+
+
+def _speed(
+    left: NDArray[np.float64], speed: NDArray[np.float64], substeps: int
+) -> NDArray[np.float64]:
+    """Speeds after the next sub-steps that let joints stop after a way that is left.
+
+    From there on they need `n` times as many sub-steps to stop, as few as the greatest
+    acceleration allows.
+    """
+    period = substeps * _STEP_S
+    ahead = 2.0 * left / period - speed * (1.0 - 1.0 / substeps)
+    n = np.ceil(np.sqrt(0.25 + abs(ahead) / (_ACCELERATION * period)) - 0.5)
+    return ahead / (1.0 + np.maximum(n, 1.0))
