@@ -137,21 +137,42 @@ class Engine:
         """A shape to touch and a shape to look at, for `body`; its axis is z."""
         return self._round(bullet.GEOM_CYLINDER, radius_m, height_m, rgba)
 
-    def capsule(self, radius_m: float, height_m: float, rgba: Sequence[float]) -> tuple[int, int]:
-        """As `cylinder`, with half a sphere at each end of the given height."""
-        return self._round(bullet.GEOM_CAPSULE, radius_m, height_m, rgba)
+    def capsule(
+        self,
+        radius_m: float,
+        height_m: float,
+        rgba: Sequence[float],
+        *,
+        turn: Sequence[float] = UPRIGHT,
+    ) -> tuple[int, int]:
+        """As `cylinder`, with half a sphere at each end of the given height; turned, a quaternion."""
+        return self._round(bullet.GEOM_CAPSULE, radius_m, height_m, rgba, turn)
 
     def _round(
-        self, kind: int, radius_m: float, height_m: float, rgba: Sequence[float]
+        self,
+        kind: int,
+        radius_m: float,
+        height_m: float,
+        rgba: Sequence[float],
+        turn: Sequence[float] = UPRIGHT,
     ) -> tuple[int, int]:
         client = self.client
         touched = bullet.createCollisionShape(
-            kind, radius=radius_m, height=height_m, physicsClientId=client
+            kind,
+            radius=radius_m,
+            height=height_m,
+            collisionFrameOrientation=turn,
+            physicsClientId=client,
         )
         seen = -1
-        if self.is_visible:  # the same number is called otherwise there
+        if self.is_visible:  # the same numbers are called otherwise there
             seen = bullet.createVisualShape(
-                kind, radius=radius_m, length=height_m, rgbaColor=rgba, physicsClientId=client
+                kind,
+                radius=radius_m,
+                length=height_m,
+                visualFrameOrientation=turn,
+                rgbaColor=rgba,
+                physicsClientId=client,
             )
         return touched, seen
 

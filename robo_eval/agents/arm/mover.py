@@ -12,12 +12,10 @@ from robo_eval.agents.base import Agent
 from robo_eval.agents.kinematics import rotation_vector, turned
 from robo_eval.core.errors import ShapeError
 from robo_eval_sim.arm.chain import CHAIN
-from robo_eval_sim.arm.layout import JOINT_POSITION, SPEED_RAD_S, TICK_S, WIDTH_M
+from robo_eval_sim.arm.layout import JOINT_POSITION, WIDTH_M
 
 Array = NDArray[np.float64]
 _DAMPING: Final = 1e-3 * np.eye(6)
-import os
-_MOST_RAD: Final = float(os.environ.get("LA","1.5")) * TICK_S * np.array(SPEED_RAD_S)
 OPEN, CLOSED = WIDTH_M, 0.0
 _RESTS_M: Final = 0.0005
 """Fingers that come together by less in a tick are at rest."""
@@ -30,8 +28,8 @@ WRENCH: Final = 6
 class Mover(Agent):
     """An agent that says where the tip is to be; for `action_mode="joint_position"`.
 
-    Each tick it takes one step of damped least squares from where the joints are, as long as their
-    speeds allow, so that the tip goes straight.
+    Each tick it takes one step of damped least squares from where the joints are. The arm's motors
+    bound their speeds and have the joints arrive together, so that the tip goes nearly straight.
     """
 
     _width = 0.0
@@ -78,7 +76,6 @@ class Mover(Agent):
         jacobian, tip, turn = CHAIN.jacobian(joints)
         error = np.concatenate([place - tip, rotation_vector(rotation @ turn.T)])
         step = jacobian.T @ np.linalg.solve(jacobian @ jacobian.T + _DAMPING, error)
-        step /= max(1.0, float((np.abs(step) / _MOST_RAD).max()))
         targets = np.clip(joints + step, CHAIN.lower, CHAIN.upper)
         return np.append(targets, width).astype(np.float32)
 

@@ -148,9 +148,10 @@ def solid_link(
     *,
     height_m: float | None = None,
 ) -> str:
-    """A link of one solid, URDF; a capsule is a cylinder with a sphere at each end."""
+    """A link of one solid, URDF; a capsule lies along x: a cylinder with a sphere at each end."""
     link = ET.Element("link", {"name": name})
     height = size_m if height_m is None else height_m
+    turn = (0.0, math.pi / 2 if kind == "capsule" else 0.0, 0.0)
     if kind == "box":
         shapes = [("box", {"size": _text((size_m, size_m, size_m))}, (0.0, 0.0, 0.0))]
     else:
@@ -158,10 +159,10 @@ def solid_link(
         shapes = [("cylinder", {"radius": radius, "length": f"{height:g}"}, (0.0, 0.0, 0.0))]
         if kind == "capsule":
             shapes += [
-                ("sphere", {"radius": radius}, (0.0, 0.0, z)) for z in (-height / 2, height / 2)
+                ("sphere", {"radius": radius}, (x, 0.0, 0.0)) for x in (-height / 2, height / 2)
             ]
     for shape, size, centre in shapes:
-        _add(link, "visual", shape, size, centre, (0.0, 0.0, 0.0), (name, _text(rgba)))
+        _add(link, "visual", shape, size, centre, turn, (name, _text(rgba)))
     return ET.tostring(link, encoding="unicode")
 
 

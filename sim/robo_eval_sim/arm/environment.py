@@ -23,7 +23,7 @@ from robo_eval_sim.arm.chain import CHAIN
 from robo_eval_sim.arm.footprint import Footprint
 from robo_eval_sim.arm.layout import JOINTS, SPEED_RAD_S, SUBSTEPS, TICK_S, WIDTH_M
 from robo_eval_sim.arm.setting import Setting
-from robo_eval_sim.arm.world import MOST, Row, Wish, World, is_on_table
+from robo_eval_sim.arm.world import Row, Wish, World, is_on_table
 from robo_eval_sim.engine import places_seen
 from robo_eval_sim.environment import TaskEnv
 from robo_eval_sim.novelty import Later, Novelty
@@ -372,7 +372,7 @@ class ArmEnv(TaskEnv[Observation, NDArray[np.float32]]):
         world.prepare(self._setting, is_visible=self._is_visible, further=further)
         world.place((*arm, *speeds), things)
         world.mark(self._goal)
-        self._going = np.array(arm), np.zeros(9)
+        self._going = np.array(arm), None
         self._queue: list[Wish] = []
         self._gap = np.zeros(7)
         self._energy_j = self._peak_n = self._best = self._paid = 0.0
@@ -439,22 +439,19 @@ class ArmEnv(TaskEnv[Observation, NDArray[np.float32]]):
     def _wanted(self, action: Sequence[float]) -> Wish:
         """Positions of joints and fingers that an action asks for, and speeds not to exceed."""
         setting, now, asked = self._setting, np.array(self._row[:7]), np.array(action[:-1])
-        play = setting.backlash_rad / 2.0
+        play, most = setting.backlash_rad / 2.0, None
         if self._action_mode == "joint_position":
             wanted = now + setting.gain * (asked - now)
-            wanted, most = np.clip(now, wanted - play, wanted + play), MOST[:7]
+            wanted = np.clip(now, wanted - play, wanted + play)
         else:
             speed = asked if self._action_mode == "joint_velocity" else self._by_tip(asked)
             turned = self._gap + setting.gain * speed * TICK_S
             self._gap = np.clip(turned, -play, play)
             turned -= self._gap
-            wanted, most = np.where(turned > 0.0, _UPPER, _LOWER), abs(turned) / TICK_S
-            most = np.minimum(most, MOST[:7])
+            wanted = np.where(turned > 0.0, _UPPER, _LOWER)
+            most = np.minimum(abs(turned) / TICK_S, layout.FASTEST_RAD_S)
         half = min(max(action[-1], 0.0), WIDTH_M) / 2.0
-        return (
-            np.array([*np.clip(wanted, _LOWER, _UPPER), half, half]),
-            np.array([*most, *MOST[7:]]),
-        )
+        return np.array([*np.clip(wanted, _LOWER, _UPPER), half, half]), most
 
     def _by_tip(self, change: Array) -> Array:
         """Speeds of the joints that move the tip by what is asked for, as far as the arm allows."""

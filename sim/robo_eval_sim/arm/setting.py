@@ -17,11 +17,11 @@ class Setting:
     Attributes:
         object_mass_kg: Mass of what is to be grasped.
         object_size_m: Its edge, or diameter.
-        object_shape: Index in `SHAPES`; cylinder and capsule stand upright.
+        object_shape: Index in `SHAPES`; a cylinder stands upright, a capsule lies.
         mass_offset_m: How far its centre of mass is from its middle, horizontally.
         mass_direction_rad: In which direction.
         friction: Coefficient between it and what it touches.
-        restitution: How much it and the table bounce, 0 is not at all.
+        restitution: Share of its speed that it keeps when it bounces off the table.
         payload_kg: What the hand weighs more.
         tilt_rad: Angle between gravity and the vertical.
         tilt_direction_rad: Towards where it leans.

@@ -22,6 +22,11 @@ from robo_eval_sim.tasks.pick_place.spec import SPEC
 
 _OBJECT_RGBA = (0.85, 0.35, 0.2, 1.0)
 _GOAL_RGBA = (0.2, 0.6, 0.35, 0.6)
+_LYING = (0.0, math.sqrt(0.5), 0.0, math.sqrt(0.5))
+"""Turn of what stands upright, to lie along x."""
+_BOUNCE = 0.95
+"""The engine adds the gravity of a step to a bounce; without that share none is too high."""
+_ROLLING_M = 0.001
 _FIRST = 27
 """Where the object begins in a row of the world."""
 _FIELD = ((0.38, 0.60), (-0.22, 0.22))
@@ -70,8 +75,9 @@ class PickPlaceWorld(World):
         size, kind = setting.object_size_m, SHAPES[setting.object_shape]
         if kind == "box":
             return self.engine.box((size / 2, size / 2, size / 2), _OBJECT_RGBA)
-        make = self.engine.cylinder if kind == "cylinder" else self.engine.capsule
-        return make(size / 2, size, _OBJECT_RGBA)
+        if kind == "cylinder":
+            return self.engine.cylinder(size / 2, size, _OBJECT_RGBA)
+        return self.engine.capsule(size / 2, size, _OBJECT_RGBA, turn=_LYING)
 
     def tune(self, setting: Setting) -> None:
         """Set mass, friction and restitution of the thing."""
@@ -80,7 +86,9 @@ class PickPlaceWorld(World):
             BASE,
             mass=setting.object_mass_kg,
             lateralFriction=setting.friction,
-            restitution=setting.restitution,
+            restitution=_BOUNCE * setting.restitution,
+            # A capsule that lies on the table does not roll away.
+            rollingFriction=_ROLLING_M if SHAPES[setting.object_shape] == "capsule" else 0.0,
             physicsClientId=self.client,
         )
 
@@ -275,8 +283,7 @@ class PickPlaceEnv(ArmEnv):
         return goal[0] + by * math.cos(towards), goal[1] + by * math.sin(towards)
 
     def _height(self) -> float:
-        setting = self._setting
-        return setting.object_size_m * (1.0 if SHAPES[setting.object_shape] == "capsule" else 0.5)
+        return self._setting.object_size_m / 2
 
     def _own_fields(self) -> dict[str, Any]:
         thing = self._row[_FIRST:]
