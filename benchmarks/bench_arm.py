@@ -13,11 +13,12 @@ from typing import Any
 import gymnasium
 
 from robo_eval.agents.registry import make_agent
-from robo_eval_sim.engine import joint_states, link_state
+from robo_eval_sim.arm import world as of_the_arm
+from robo_eval_sim.engine import BY_VELOCITY, contacts, drive, joint_states, link_state, step
 
 PLAYERS = {"RoboEval/PickPlace-v0": "pick-place", "RoboEval/Drawer-v0": "drawer"}
 Episodes = list[tuple[int, list[Any], list[Any]]]
-"""Seed, actions, and targets of the motors of each."""
+"""Seed, actions, and speeds of the motors in the steps of the engine in each tick."""
 SEEDS = range(40)
 BLOCKS = 5
 TEXTS = {
@@ -36,32 +37,60 @@ def seconds(work: Callable[[], object]) -> float:
 
 
 def recorded(env: Any, agent: Any) -> Episodes:  # noqa: ANN401 - their insides are timed
-    """Seed, actions, and targets of the motors of each episode."""
+    """Seed, actions, and speeds of the motors of each episode."""
     found = []
     for seed in SEEDS:
         observation, _ = env.reset(seed=seed)
         agent.reset(seed=seed)
-        actions, targets, is_over = [], [], False
+        actions, is_over = [], False
         while not is_over:
             actions.append(agent.act(observation))
             observation, _, terminated, truncated, _ = env.step(actions[-1])
-            targets.append(env._targets)
             is_over = terminated or truncated
-        found.append((seed, actions, targets))
+        found.append((seed, actions, []))
+    return found
+
+
+def driven(env: Any, episodes: Episodes) -> Episodes:  # noqa: ANN401
+    """The episodes with the speeds that the motors were given in them."""
+    ramp, found = of_the_arm.ramp, []
+    for seed, actions, _ in episodes:
+        speeds: list[Any] = []
+
+        def heard(*given: Any, speeds: list[Any] = speeds) -> Any:  # noqa: ANN401
+            speeds.append(ramp(*given))
+            return speeds[-1]
+
+        of_the_arm.ramp = heard
+        env.reset(seed=seed)
+        for action in actions:
+            env.step(action)
+        found.append((seed, actions, speeds))
+    of_the_arm.ramp = ramp
     return found
 
 
 def bare(env: Any, episodes: Episodes) -> float:  # noqa: ANN401
-    """Time of the same motor targets, sub-steps and raw reads without the environment."""
+    """Time of the same speeds of motors, steps and raw reads without the environment."""
     world, total = env._world, 0.0
-    for seed, _, targets in episodes:
+    robot, client, watched = world.robot, world.client, (*world.driven, world.hand)
+    for seed, _, ticks in episodes:
         env.reset(seed=seed)
         start = time.process_time()
-        for target in targets:
-            world.command(target)
-            world.pass_time()
-            joint_states(world.robot, world.driven, physicsClientId=world.client)
-            link_state(world.robot, world.tip, 0, 1, physicsClientId=world.client)
+        for rows in ticks:
+            for speeds in rows:
+                drive(
+                    robot,
+                    world.driven,
+                    BY_VELOCITY,
+                    targetVelocities=speeds,
+                    forces=world._forces,
+                    physicsClientId=client,
+                )
+                step(client)
+                joint_states(robot, watched, physicsClientId=client)
+                contacts(robot, physicsClientId=client)
+            link_state(robot, world.tip, 0, 1, physicsClientId=client)
             world.rest()
         total += time.process_time() - start
     return total
@@ -83,7 +112,7 @@ def ratios(task: str, player: str) -> tuple[int, dict[str, list[float]]]:
     """Steps that were timed, and each ratio in each block."""
     env: Any = gymnasium.make(task).unwrapped
     agent: Any = make_agent(player)
-    episodes = recorded(env, agent)
+    episodes = driven(env, recorded(env, agent))
     ticks = sum(len(actions) for _, actions, _ in episodes)
     rows: dict[str, list[float]] = {name: [] for name in TEXTS}
     seeing: Any = gymnasium.make(task, obs_mode="rgbd").unwrapped

@@ -145,7 +145,7 @@ class Engine:
         *,
         turn: Sequence[float] = UPRIGHT,
     ) -> tuple[int, int]:
-        """As `cylinder`, with half a sphere at each end of the given height; turned, a quaternion."""
+        """As `cylinder`, with half a sphere at each end of its height; turned by a quaternion."""
         return self._round(bullet.GEOM_CAPSULE, radius_m, height_m, rgba, turn)
 
     def _round(

@@ -22,8 +22,9 @@ from robo_eval_sim.arm import layout
 from robo_eval_sim.arm.chain import CHAIN
 from robo_eval_sim.arm.footprint import Footprint
 from robo_eval_sim.arm.layout import JOINTS, SPEED_RAD_S, SUBSTEPS, TICK_S, WIDTH_M
+from robo_eval_sim.arm.ramp import Wish
 from robo_eval_sim.arm.setting import Setting
-from robo_eval_sim.arm.world import Row, Wish, World, is_on_table
+from robo_eval_sim.arm.world import Row, World, is_on_table
 from robo_eval_sim.engine import places_seen
 from robo_eval_sim.environment import TaskEnv
 from robo_eval_sim.novelty import Later, Novelty
@@ -375,6 +376,7 @@ class ArmEnv(TaskEnv[Observation, NDArray[np.float32]]):
         self._going = np.array(arm), None
         self._queue: list[Wish] = []
         self._gap = np.zeros(7)
+        world.felt = []
         self._energy_j = self._peak_n = self._best = self._paid = 0.0
         self._deepest = self._stage = 0
         self._joints = []

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from robo_eval_sim.arm import layout
 from robo_eval_sim.arm.description import arm_urdf
 from robo_eval_sim.arm.footprint import Footprint
-from robo_eval_sim.arm.layout import FINGERS, JOINTS, SUBSTEPS, TICK_S, TIP
+from robo_eval_sim.arm.layout import FINGERS, JOINTS, TIP
+from robo_eval_sim.arm.ramp import STEP_S, Wish, ramp
 from robo_eval_sim.arm.setting import NOMINAL, Setting
 from robo_eval_sim.engine import (
     BASE,
@@ -37,11 +38,6 @@ GRAVITY_M_S2: Final = 9.81
 _EFFORT: Final = (87.0, 87.0, 87.0, 87.0, 12.0, 12.0, 12.0)
 """Greatest torques of the joints, N m; those of the description."""
 _GRIP_N: Final = 20.0
-_SHARE: Final = 0.95
-"""Of the Panda's limits that is asked for where the engine may miss it by some per cent."""
-_FINGERS_M_S: Final = _SHARE * layout.FINGER_SPEED_M_S
-_ACCELERATION: Final = _SHARE * np.array(layout.ACCELERATION_RAD_S2)
-_STEP_S: Final = TICK_S / SUBSTEPS
 _TABLE: Final[tuple[Vector3, Vector3]] = ((0.4, 0.6, 0.2), (0.4, 0.0, -0.2))
 """Half extents and centre of the table, whose top is at height 0."""
 _TABLE_RGBA: Final = (0.72, 0.66, 0.56, 1.0)
@@ -51,11 +47,6 @@ _BLOCK_M: Final = (0.005, 0.12)
 """Half of the thickness and of the width of the wall that stands in the way."""
 _HAND_KG: Final = 0.81
 
-Wish = tuple[NDArray[np.float64], NDArray[np.float64] | None]
-"""Positions of 7 joints and 2 fingers to go to, and speeds of the joints on the way.
-
-Without speeds the joints go as fast as they may so that they arrive together.
-"""
 Row = tuple[float, ...]
 """Positions of 7 joints and 2 fingers, 9 velocities, 9 torques of motors; then what a task adds."""
 TORQUE: Final = slice(18, 27)
@@ -74,6 +65,7 @@ class World:
         self.client = self.engine.client
         self.setting = NOMINAL
         self.row: Row = ()
+        self.felt: list[tuple[float, ...]] = []
         self._built: tuple[object, ...] | None = None
         self._snapshot = -1
         self.robot = -1
@@ -118,7 +110,7 @@ class World:
     def _build(self, setting: Setting, *, is_visible: bool, further: Sequence[Footprint]) -> None:
         engine = self.engine
         engine.clear(
-            tick_s=_STEP_S,
+            tick_s=STEP_S,
             gravity_m_s2=GRAVITY_M_S2,
             is_visible=is_visible,
             # Bodies that overlap come apart slowly, so that a bounce gains nothing.
@@ -213,29 +205,15 @@ class World:
         Args:
             *parts: What is wanted, and for how many sub-steps.
         """
-        self.energy_j, self.peak_n, self._felt = 0.0, 0.0, []
+        self.energy_j, self.peak_n, self.felt = 0.0, 0.0, []
         for wish, substeps in parts:
             self._go(wish, substeps)
 
     def _go(self, wish: Wish, substeps: int) -> None:
-        """Let sub-steps pass in which joints and fingers go to positions, or as far as they may.
-
-        The speeds of the joints change evenly; those of the fingers, for whose accelerations Franka
-        gives no limit, at once.
-        """
-        targets, most = wish
-        left, now = targets - self.row[:9], np.array(self.row[9:18])
-        change = _ACCELERATION * (substeps * _STEP_S)
-        if most is None:
-            most = _together(left[:7], now[:7], substeps)
-        best = np.clip(_speed(left[:7], now[:7], substeps), -most, most)
-        best = np.clip(best, now[:7] - change, now[:7] + change)
-        fingers = np.clip(left[7:] / (substeps * _STEP_S), -_FINGERS_M_S, _FINGERS_M_S)
-        now[7:] = fingers
-        best = np.append(best, fingers)
+        at, speed = np.array(self.row[:9]), np.array(self.row[9:18])
         robot, driven, client, forces = self.robot, self.driven, self.client, self._forces
         watched, energy_j, peak_n = (*driven, self.hand), 0.0, self.peak_n
-        for speeds in np.linspace(now, best, substeps + 1)[1:].tolist():
+        for speeds in ramp(wish, at, speed, substeps):
             drive(
                 robot,
                 driven,
@@ -246,13 +224,13 @@ class World:
             )
             step(client)
             *states, hand = joint_states(robot, watched, physicsClientId=client)
-            self._felt.append(hand[2])
+            self.felt.append(hand[2])
             for state in states:
                 energy_j += abs(state[1] * state[3])
             for contact in contacts(robot, physicsClientId=client):
                 if contact[9] > peak_n:
                     peak_n = contact[9]
-        self.energy_j += energy_j * _STEP_S
+        self.energy_j += energy_j * STEP_S
         self.peak_n = peak_n
         self._keep(states)
 
@@ -279,8 +257,11 @@ class World:
         return (*found[4], *found[5])
 
     def wrench(self) -> tuple[float, ...]:
-        """Mean force (N) and torque (N m) between wrist and hand over the last tick."""
-        return tuple(np.mean(self._felt, axis=0).tolist())
+        """Mean force (N) and torque (N m) between wrist and hand over the last tick.
+
+        Before the first one nothing was felt yet: zeros.
+        """
+        return tuple(np.mean(self.felt or np.zeros((1, 6)), axis=0).tolist())
 
     def touches(self, link: int, body: int) -> bool:
         """Whether a link of the arm touches a body."""
@@ -309,29 +290,3 @@ def is_on_table(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.bo
     half, centre = _TABLE
     found: NDArray[np.bool_] = (abs(x - centre[0]) < half[0]) & (abs(y - centre[1]) < half[1])
     return found
-
-
-def _speed(
-    left: NDArray[np.float64], speed: NDArray[np.float64], substeps: int
-) -> NDArray[np.float64]:
-    """Speeds after the next sub-steps that let joints stop after a way that is left.
-
-    From there on they need `n` times as many sub-steps to stop, as few as the greatest
-    acceleration allows.
-    """
-    period = substeps * _STEP_S
-    ahead = 2.0 * left / period - speed * (1.0 - 1.0 / substeps)
-    n = np.ceil(np.sqrt(0.25 + abs(ahead) / (_ACCELERATION * period)) - 0.5)
-    return ahead / (1.0 + np.maximum(n, 1.0))
-
-
-def _together(
-    left: NDArray[np.float64], speed: NDArray[np.float64], substeps: int
-) -> NDArray[np.float64]:
-    """Greatest speeds of joints that all do the same share of their ways that are left."""
-    way = np.maximum(abs(left), 1e-9)
-    reached = np.maximum(speed * np.sign(left), 0.0)
-    able = np.minimum(
-        _speed(way, np.zeros(7), substeps), reached + _ACCELERATION * (substeps * _STEP_S)
-    )
-    return way * (np.minimum(able, layout.FASTEST_RAD_S) / way).min()
