@@ -301,7 +301,11 @@ class ArmEnv(TaskEnv[Observation, NDArray[np.float32]]):
         }
 
     def measures(self) -> dict[str, float]:
-        """Measures of the control of the episode so far: energy, and what touched how hard."""
+        """Measures of the control of the episode so far: energy, and what touched how hard.
+
+        Energy and the greatest force count every step of the engine; jerk is that of positions once
+        a tick.
+        """
         return {
             "energy_J": self._energy_j,
             "contact_force_peak_N": self._peak_n,

@@ -100,14 +100,17 @@ class DrawerEnv(ArmEnv):
 
     ## Action
 
-    A `Box` of float32 in radians and metres; a number beyond its bounds is
-    refused. A tick is 0.05 s. The last number is the wanted width of the gripper, 0 to 0.08 m.
+    A `Box` of float32 in radians and metres; a number beyond its bounds is refused. A tick is
+    0.05 s.
 
     | `action_mode` | numbers | what they are |
     |---|---|---|
-    | `joint_position` | 7 + 1 | positions of the joints, rad; each goes there as fast as it may |
-    | `joint_velocity` | 7 + 1 | velocities of the joints, rad/s, within the Panda's limits |
+    | `joint_position` | 7 + 1 | positions of the joints, rad; they go there together, and stop |
+    | `joint_velocity` | 7 + 1 | velocities of the joints, rad/s |
     | `ee_delta` | 6 + 1 | how far the tip moves (x, y, z, m) and turns (rotation vector, rad) |
+
+    The last number is the wanted width of the gripper, 0 to 0.08 m; each finger presses with 20 N.
+    The motors slow what would be faster than the Panda's limits, as those of PickPlace do.
 
     ## Observation
 
@@ -129,8 +132,9 @@ class DrawerEnv(ArmEnv):
 
     Handle and cabinet are where the cabinet is known to stand; under `fixture_shift` and
     `fixture_turn` it stands beside that. `obs_mode="state+wrench"` adds six numbers: force (N) and
-    torque (N m) between wrist and hand. `obs_mode="rgbd"` is a `Dict`: `image` (84, 84, 3) of
-    uint8, `depth` (84, 84, 1) in metres, and the first 22 numbers as `state`.
+    torque (N m) between wrist and hand, their mean over the tick, and zeros before the first one.
+    `obs_mode="rgbd"` is a `Dict`: `image` (84, 84, 3) of uint8, `depth` (84, 84, 1) in metres, and
+    the first 22 numbers as `state`.
 
     ## Start
 
@@ -154,7 +158,7 @@ class DrawerEnv(ArmEnv):
     it got: the tip is within 3 cm of the handle (reached), both fingers touch the drawer (grasped),
     it is half way to its goal (moved), and stands still within 1 cm of it (done); the last two
     count once the handle was grasped. `info["stage"]` counts the stages done so far. Being done
-    ends the episode as a success; 160 ticks end it otherwise.
+    ends the episode as a success; 200 ticks end it otherwise.
 
     Args:
         motion: `open` or `close`.

@@ -7,7 +7,7 @@ from typing import Final
 from robo_eval_sim.arm.layout import ARM_SIZE
 
 ENV: Final = "RoboEval/Drawer-v0"
-MAX_TICKS: Final = 160
+MAX_TICKS: Final = 200
 HANDLE_POSITION: Final = slice(ARM_SIZE, ARM_SIZE + 3)
 CABINET_YAW: Final = ARM_SIZE + 3
 OPENING: Final = ARM_SIZE + 4

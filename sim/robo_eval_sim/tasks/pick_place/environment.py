@@ -133,14 +133,22 @@ class PickPlaceEnv(ArmEnv):
     ## Action
 
     A `Box` of float32 in radians and metres; a number beyond its bounds is refused. A tick is
-    0.05 s. The last number is the wanted width of the gripper, 0 to 0.08 m; its fingers close with
-    20 N each.
+    0.05 s.
 
     | `action_mode` | numbers | what they are |
     |---|---|---|
-    | `joint_position` | 7 + 1 | positions of the joints, rad; each goes there as fast as it may |
-    | `joint_velocity` | 7 + 1 | velocities of the joints, rad/s, within the Panda's limits |
+    | `joint_position` | 7 + 1 | positions of the joints, rad; they go there together, and stop |
+    | `joint_velocity` | 7 + 1 | velocities of the joints, rad/s |
     | `ee_delta` | 6 + 1 | how far the tip moves (x, y, z, m) and turns (rotation vector, rad) |
+
+    The last number is the wanted width of the gripper, 0 to 0.08 m; each finger presses with 20 N.
+    An action that asks for more than the motors may do is slowed, and not refused: a ramp keeps
+    every joint within Franka's limits of acceleration (15, 7.5, 10, 12.5, 15, 20 and 20 rad/s²) and
+    at 2.175 rad/s or less, the least of Franka's limits of speed, and lets it stop at the end of
+    its range. In mode `joint_position` the joint that needs longest sets the pace of all. A finger
+    goes at 0.05 m/s or less, which is Franka's limit. When the arm hits something, the blow may
+    exceed all of these but the speed of the joints. The ramp begins anew in each tick, from the
+    positions and velocities that the joints have: these are all of its state.
 
     ## Observation
 
@@ -160,7 +168,8 @@ class PickPlaceEnv(ArmEnv):
     | 32 to 34 | angular velocity of the object, world axes | rad/s |
     | 35, 36 | goal x, y | m |
 
-    `obs_mode="state+wrench"` adds six numbers: force (N) and torque (N m) between wrist and hand.
+    `obs_mode="state+wrench"` adds six numbers: force (N) and torque (N m) between wrist and
+    hand, their mean over the tick, and zeros before the first one.
     `obs_mode="rgbd"` is a `Dict`: `image` (84, 84, 3) of uint8, `depth` (84, 84, 1) in metres, and
     the first 22 numbers as `state`; the goal is a green disc.
 
@@ -187,7 +196,7 @@ class PickPlaceEnv(ArmEnv):
     it got: the tip is within 3 cm of the object (reached), both fingers touch it (grasped), it is
     3 cm above the table (lifted), within 2 cm of its goal (carried), and lies there let go and
     still (placed). `info["stage"]` counts the stages done so far. Being placed ends the episode as
-    a success, however it came about; 160 ticks end it otherwise.
+    a success, however it came about; 200 ticks end it otherwise.
     """
 
     task = SPEC

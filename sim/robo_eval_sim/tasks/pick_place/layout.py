@@ -7,7 +7,7 @@ from typing import Final
 from robo_eval_sim.arm.layout import ARM_SIZE
 
 ENV: Final = "RoboEval/PickPlace-v0"
-MAX_TICKS: Final = 160
+MAX_TICKS: Final = 200
 OBJECT_POSITION: Final = slice(ARM_SIZE, ARM_SIZE + 3)
 OBJECT_QUAT_XYZW: Final = slice(ARM_SIZE + 3, ARM_SIZE + 7)
 OBJECT_VELOCITY: Final = slice(ARM_SIZE + 7, ARM_SIZE + 10)

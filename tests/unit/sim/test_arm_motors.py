@@ -1,0 +1,226 @@
+"""The motors of the arm: limits of speed, acceleration and force, and what is measured of them."""
+
+import gymnasium
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from robo_eval.agents.registry import make_agent
+from robo_eval_sim import engine
+from robo_eval_sim.arm import world as of_the_arm
+from robo_eval_sim.arm.layout import (
+    ACCELERATION_RAD_S2,
+    FASTEST_RAD_S,
+    FINGER_SPEED_M_S,
+    LOWER_RAD,
+    SPEED_RAD_S,
+    SUBSTEPS,
+    UPPER_RAD,
+)
+from robo_eval_sim.arm.ramp import STEP_S, ramp
+
+PICK, DRAWER = "RoboEval/PickPlace-v0", "RoboEval/Drawer-v0"
+JERK_RAD_S3 = 500.0 * np.array(ACCELERATION_RAD_S2)
+"""Franka's limits: so many times those of acceleration."""
+
+
+class Watch:
+    """What happens in every step of the engine, read independently of the environment."""
+
+    def __init__(self, env, monkeypatch):
+        self.env, self.speeds, self.forces, self.overlap_m = env, [], [], 0.0
+        self.energy_j, self.felt, self.pressed = 0.0, [], []
+        monkeypatch.setattr(of_the_arm, "step", self._step)
+
+    def _step(self, client):
+        engine.step(client)
+        world = self.env._world
+        states = engine.joint_states(world.robot, world.driven, physicsClientId=client)
+        self.speeds.append([one[1] for one in states])
+        self.energy_j += STEP_S * sum(abs(one[1] * one[3]) for one in states)
+        hand = engine.joint_states(world.robot, [world.hand], physicsClientId=client)
+        self.felt.append(hand[0][2])
+        pressed = dict.fromkeys(world.fingers, 0.0)
+        for one in engine.contacts(physicsClientId=client):
+            self.overlap_m = max(self.overlap_m, -one[8])
+            if world.robot in one[1:3]:
+                self.forces.append(one[9])
+            if one[1] == world.robot and one[2] != world.table and one[3] in pressed:
+                pressed[one[3]] += one[9]
+        self.pressed.append(tuple(pressed.values()))
+
+
+def made(env=PICK, **keywords):
+    return gymnasium.make(env, **keywords).unwrapped
+
+
+def play(env, act, seed):
+    """The last info of an episode of somebody who acts on an observation."""
+    observation, info = env.reset(seed=seed)
+    is_over = False
+    while not is_over:
+        observation, _, terminated, truncated, info = env.step(act(observation))
+        is_over = terminated or truncated
+    return info
+
+
+@pytest.mark.parametrize(
+    ("task", "name", "keywords"),
+    [
+        (PICK, "pick-place", {}),
+        (DRAWER, "drawer", {"motion": "open"}),
+        (DRAWER, "drawer", {"motion": "close"}),
+    ],
+)
+def test_experts_stay_within_all_limits_in_every_step(task, name, keywords, monkeypatch):
+    env, agent = made(task, **keywords), make_agent(name)
+    for seed in range(4):
+        watch = Watch(env, monkeypatch)
+        agent.reset(seed=seed)
+        assert play(env, agent.act, seed)["is_success"]
+        speeds = abs(np.array(watch.speeds))
+        assert (speeds[:, :7].max(axis=0) <= SPEED_RAD_S).all()
+        assert speeds[:, 7:].max() <= FINGER_SPEED_M_S
+        changes = abs(np.diff(watch.speeds, axis=0))[:, :7] / STEP_S
+        assert (changes.max(axis=0) <= ACCELERATION_RAD_S2).all()
+        assert watch.overlap_m <= 0.002
+        holding = [both for both in watch.pressed if min(both) > 1.0]
+        assert np.median(holding, axis=0) == pytest.approx([20.0, 20.0], abs=1.0)
+
+
+@pytest.mark.parametrize("mode", ["joint_position", "joint_velocity", "ee_delta"])
+@settings(max_examples=3, deadline=None)
+@given(seed=st.integers(0, 1000), hold=st.sampled_from([1, 5, 20]))
+def test_no_action_drives_a_joint_faster_than_its_limit(mode, seed, hold):
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        env = made(action_mode=mode)
+        watch = Watch(env, monkeypatch)
+        env.action_space.seed(seed)
+        action, ticks = env.action_space.sample(), 0
+
+        def act(_observation):
+            nonlocal action, ticks
+            ticks += 1
+            if ticks % hold == 0:
+                action = env.action_space.sample()
+            return action
+
+        play(env, act, seed)
+        speeds = abs(np.array(watch.speeds))[:, :7]
+        assert (speeds.max(axis=0) <= SPEED_RAD_S).all()
+        if not watch.forces:
+            changes = abs(np.diff(watch.speeds, axis=0))[:, :7] / STEP_S
+            assert (changes.max(axis=0) <= ACCELERATION_RAD_S2).all()
+
+
+def targets():
+    joints = [st.floats(low, high) for low, high in zip(LOWER_RAD, UPPER_RAD, strict=True)]
+    return st.tuples(*joints, st.floats(0.0, 0.04), st.floats(0.0, 0.04)).map(np.array)
+
+
+@given(at=targets(), wished=st.lists(targets(), min_size=1, max_size=3), short=st.booleans())
+def test_a_ramp_keeps_limits_and_ends_at_its_target(at, wished, short):
+    at, speed = at.copy(), np.zeros(9)
+    substeps = SUBSTEPS // 2 if short else SUBSTEPS
+    before, then = np.zeros(7), np.zeros(7)
+    for target in wished:
+        for _ in range(6 if target is not wished[-1] else 400):
+            for row in ramp((target, None), at, speed, substeps):
+                change = (np.array(row)[:7] - speed[:7]) / STEP_S
+                assert (abs(change) <= ACCELERATION_RAD_S2).all()
+                speed = np.array(row)
+                at = at + speed * STEP_S
+                before, then = then, change
+                assert (abs(then - before) / STEP_S <= JERK_RAD_S3).all()
+                assert abs(speed[:7]).max() <= FASTEST_RAD_S + 1e-12
+                assert abs(speed[7:]).max() <= FINGER_SPEED_M_S
+                assert (at[:7] >= np.array(LOWER_RAD) - 1e-9).all()
+                assert (at[:7] <= np.array(UPPER_RAD) + 1e-9).all()
+    assert at == pytest.approx(target, abs=1e-6)
+    assert speed == pytest.approx(np.zeros(9), abs=1e-6)
+
+
+@given(at=targets(), share=st.floats(0.05, 1.0))
+def test_joints_arrive_together(at, share):
+    target = at.copy()
+    target[:7] += share * (np.where(at[:7] > 0.0, LOWER_RAD, UPPER_RAD) - at[:7])
+    start, speed = at, np.zeros(9)
+    for _ in range(3):
+        for row in ramp((target, None), at, speed, SUBSTEPS):
+            speed = np.array(row)
+            at = at + speed * STEP_S
+    done = (at - start)[:7] / (target - start)[:7]
+    assert done.max() - done.min() < 0.05
+
+
+@pytest.mark.parametrize(
+    ("env", "name"), [(PICK, "pick-place"), (DRAWER, "drawer"), (PICK, "arm-random")]
+)
+@pytest.mark.parametrize("novelty", [None, {"delay": 0.03}])
+def test_energy_and_greatest_force_count_every_step(env, name, novelty, monkeypatch):
+    one, agent = made(env, novelty=novelty), make_agent(name)
+    watch = Watch(one, monkeypatch)
+    agent.reset(seed=2)
+    play(one, agent.act, 2)
+    found = one.measures()
+    assert found["energy_J"] == pytest.approx(watch.energy_j)
+    assert found["contact_force_peak_N"] == max(watch.forces, default=0.0)
+
+
+def test_a_wrench_is_the_mean_over_its_tick(monkeypatch):
+    env, agent = made(obs_mode="state+wrench"), make_agent("pick-place")
+    watch = Watch(env, monkeypatch)
+    observation, _ = env.reset(seed=1)
+    assert observation[-6:].tolist() == [0.0] * 6
+    for _ in range(30):
+        observation, *_ = env.step(agent.act(observation))
+        mean = np.mean(watch.felt[-SUBSTEPS:], axis=0)
+        assert observation[-6:] == pytest.approx(mean, rel=1e-5, abs=1e-5)
+
+
+@pytest.mark.parametrize("height_m", [0.05, 0.1, 0.3])
+@pytest.mark.parametrize("restitution", [0.1, 0.3, 0.5, 0.8, 1.0])
+def test_a_cube_bounces_as_much_as_it_says(restitution, height_m):
+    env = made(novelty={"restitution": restitution})
+    env.reset(seed=3)
+    world = env._world
+    fallen = (0.5, 0.1, 0.02 + height_m, *engine.UPRIGHT, *[0.0] * 6)
+    of_the_arm.free_body(world, world.object, fallen)
+    speeds = []
+    while len(speeds) < 2 or speeds[-1] < speeds[-2] + 0.05:
+        engine.step(world.client)
+        speeds.append(engine.velocity_of(world.object, physicsClientId=world.client)[0][2])
+    for _ in range(3):
+        engine.step(world.client)
+        speeds.append(engine.velocity_of(world.object, physicsClientId=world.client)[0][2])
+    kept = max(speeds[-4:]) / -min(speeds)
+    assert kept == pytest.approx(restitution, abs=0.03)
+    assert kept <= 1.0
+
+
+@pytest.mark.parametrize("shape", [1, 2])
+def test_a_shape_lies_still_by_itself_and_can_be_placed(shape):
+    env, still = made(novelty={"object_shape": shape}), make_agent("arm-still")
+    observation, _ = env.reset(seed=0)
+    start = observation[22:29]
+    for _ in range(60):
+        observation, *_ = env.step(still.act(observation))
+    assert observation[22:29] == pytest.approx(start, abs=0.002)
+    expert = make_agent("pick-place")
+    for seed in range(3):
+        expert.reset(seed=seed)
+        assert play(env, expert.act, seed)["is_success"]
+
+
+def test_measured_fields_go_on_with_the_speed_they_have():
+    env, agent = made(), make_agent("pick-place")
+    observation, _ = env.reset(seed=4)
+    for _ in range(6):
+        observation, *_ = env.step(agent.act(observation))
+    there = made()
+    there.reset(options={"state": env.physical_state()})
+    action = agent.act(observation)
+    here, other = env.step(action)[0], there.step(action)[0]
+    assert np.abs(observation[7:14]).max() > 0.3
+    assert other[:22] == pytest.approx(here[:22], abs=1e-4)
