@@ -448,7 +448,7 @@ class ArmEnv(TaskEnv[Observation, NDArray[np.float32]]):
         play, most = setting.backlash_rad / 2.0, None
         if self._action_mode == "joint_position":
             wanted = now + setting.gain * (asked - now)
-            wanted = np.clip(now, wanted - play, wanted + play)
+            wanted = np.minimum(np.maximum(now, wanted - play), wanted + play)
         else:
             speed = asked if self._action_mode == "joint_velocity" else self._by_tip(asked)
             turned = self._gap + setting.gain * speed * TICK_S
@@ -457,7 +457,9 @@ class ArmEnv(TaskEnv[Observation, NDArray[np.float32]]):
             wanted = np.where(turned > 0.0, _UPPER, _LOWER)
             most = np.minimum(abs(turned) / TICK_S, layout.FASTEST_RAD_S)
         half = min(max(action[-1], 0.0), WIDTH_M) / 2.0
-        return np.array([*np.clip(wanted, _LOWER, _UPPER), half, half]), most
+        targets = np.empty(9)
+        targets[:7], targets[7:] = np.minimum(np.maximum(wanted, _LOWER), _UPPER), half
+        return targets, most
 
     def _by_tip(self, change: Array) -> Array:
         """Speeds of the joints that move the tip by what is asked for, as far as the arm allows."""

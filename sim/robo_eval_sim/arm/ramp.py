@@ -28,6 +28,7 @@ _SHARE: Final = 0.95
 _ACCELERATION: Final = _SHARE * np.array(ACCELERATION_RAD_S2)
 _FINGER_M_S: Final = _SHARE * FINGER_SPEED_M_S
 _LEAST_RAD: Final = 1e-9
+_COUNTED: Final = np.arange(1.0, SUBSTEPS + 1.0)[:, None]
 
 
 def ramp(wish: Wish, at: Array, speed: Array, substeps: int) -> list[list[float]]:
@@ -43,35 +44,33 @@ def ramp(wish: Wish, at: Array, speed: Array, substeps: int) -> list[list[float]
         speed: How fast they are, rad/s and m/s.
         substeps: How many steps; as many as the wish is followed before it is looked at again.
     """
-    period = substeps * STEP_S
-    left, now, most = wish[0] - at, speed[:7], wish[1]
-    change = _ACCELERATION * period
+    period, now, most = substeps * STEP_S, speed[:7], wish[1]
+    left = wish[0] - at
+    way, change = left[:7], _ACCELERATION * period
     if most is None:
-        most = _together(left[:7], now, substeps)
-    then = np.minimum(np.maximum(_stoppable(left[:7], now, substeps), -most), most)
+        most = _together(way, now, change, substeps)
+    then = np.minimum(np.maximum(_stoppable(way, now, change, substeps), -most), most)
     then = np.minimum(np.maximum(then, now - change), now + change)
-    fingers = np.minimum(np.maximum(left[7:] / period, -_FINGER_M_S), _FINGER_M_S)
     found = np.empty((substeps, 9))
-    found[:, :7] = now + np.arange(1, substeps + 1)[:, None] * ((then - now) / substeps)
-    found[:, 7:] = fingers
+    found[:, :7] = now + _COUNTED[:substeps] * ((then - now) / substeps)
+    found[:, 7:] = np.minimum(np.maximum(left[7:] / period, -_FINGER_M_S), _FINGER_M_S)
     return found.tolist()  # type: ignore[no-any-return]
 
 
-def _stoppable(left: Array, speed: Array, substeps: int) -> Array:
+def _stoppable(left: Array, speed: Array | float, change: Array, substeps: int) -> Array:
     """Speeds after the next steps from which joints can stop just where a way that is left ends.
 
-    From there on they need `n` times as many steps to stop, as few as the greatest acceleration
-    allows.
+    From there on they need `n` times as many steps to stop, as few as the greatest change of speed
+    in so many steps allows.
     """
-    period = substeps * STEP_S
-    ahead = 2.0 * left / period - speed * (1.0 - 1.0 / substeps)
-    n = np.ceil(np.sqrt(0.25 + abs(ahead) / (_ACCELERATION * period)) - 0.5)
+    ahead = left * (2.0 / (substeps * STEP_S)) - speed * (1.0 - 1.0 / substeps)
+    n = np.ceil(np.sqrt(abs(ahead) / change + 0.25) - 0.5)
     return ahead / (1.0 + np.maximum(n, 1.0))
 
 
-def _together(left: Array, speed: Array, substeps: int) -> Array:
+def _together(left: Array, speed: Array, change: Array, substeps: int) -> Array:
     """Greatest speeds of joints of which each does the same share of its way that is left."""
     way = np.maximum(abs(left), _LEAST_RAD)
-    toward = np.maximum(speed * np.sign(left), 0.0) + _ACCELERATION * (substeps * STEP_S)
-    able = np.minimum(_stoppable(way, np.zeros(7), substeps), toward)
+    toward = np.maximum(speed * np.sign(left), 0.0) + change
+    able = np.minimum(_stoppable(way, 0.0, change, substeps), toward)
     return way * (np.minimum(able, FASTEST_RAD_S) / way).min()  # type: ignore[no-any-return]

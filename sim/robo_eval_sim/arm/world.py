@@ -212,7 +212,7 @@ class World:
     def _go(self, wish: Wish, substeps: int) -> None:
         at, speed = np.array(self.row[:9]), np.array(self.row[9:18])
         robot, driven, client, forces = self.robot, self.driven, self.client, self._forces
-        watched, energy_j, peak_n = (*driven, self.hand), 0.0, self.peak_n
+        watched, peak_n, read = (*driven, self.hand), self.peak_n, []
         for speeds in ramp(wish, at, speed, substeps):
             drive(
                 robot,
@@ -223,16 +223,15 @@ class World:
                 physicsClientId=client,
             )
             step(client)
-            *states, hand = joint_states(robot, watched, physicsClientId=client)
-            self.felt.append(hand[2])
-            for state in states:
-                energy_j += abs(state[1] * state[3])
+            read.append(joint_states(robot, watched, physicsClientId=client))
             for contact in contacts(robot, physicsClientId=client):
                 if contact[9] > peak_n:
                     peak_n = contact[9]
-        self.energy_j += energy_j * STEP_S
+        powers = [abs(state[1] * state[3]) for states in read for state in states[:-1]]
+        self.energy_j += sum(powers) * STEP_S
         self.peak_n = peak_n
-        self._keep(states)
+        self.felt += [states[-1][2] for states in read]
+        self._keep(read[-1][:-1])
 
     def read(self) -> Row:
         """Read where everything is; also keeps it as `row`."""
