@@ -377,7 +377,7 @@ class ArmEnv(TaskEnv[Observation, NDArray[np.float32]]):
         world.prepare(self._setting, is_visible=self._is_visible, further=further)
         world.place((*arm, *speeds), things)
         world.mark(self._goal)
-        self._going = np.array(arm), None
+        self._going: Wish = (np.array(arm), None)
         self._queue: list[Wish] = []
         self._gap = np.zeros(7)
         world.felt = []

@@ -54,7 +54,7 @@ def ramp(wish: Wish, at: Array, speed: Array, substeps: int) -> list[list[float]
     found = np.empty((substeps, 9))
     found[:, :7] = now + _COUNTED[:substeps] * ((then - now) / substeps)
     found[:, 7:] = np.minimum(np.maximum(left[7:] / period, -_FINGER_M_S), _FINGER_M_S)
-    return found.tolist()  # type: ignore[no-any-return]
+    return found.tolist()
 
 
 def _stoppable(left: Array, speed: Array | float, change: Array, substeps: int) -> Array:
