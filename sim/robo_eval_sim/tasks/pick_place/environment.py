@@ -146,9 +146,10 @@ class PickPlaceEnv(ArmEnv):
     every joint within Franka's limits of acceleration (15, 7.5, 10, 12.5, 15, 20 and 20 rad/s²) and
     at 2.175 rad/s or less, the least of Franka's limits of speed, and lets it stop at the end of
     its range. In mode `joint_position` the joint that needs longest sets the pace of all. A finger
-    goes at 0.05 m/s or less, which is Franka's limit. When the arm hits something, the blow may
-    exceed all of these but the speed of the joints. The ramp begins anew in each tick, from the
-    positions and velocities that the joints have: these are all of its state.
+    goes at 0.05 m/s or less, which is Franka's limit. When the arm hits something, or its torques
+    (87 N m, and 12 N m from the fifth joint on) do not suffice for what it is told, accelerations
+    and fingers may exceed this; the speed of a joint never does. The ramp begins anew in each tick,
+    from the positions and velocities that the joints have: these are all of its state.
 
     ## Observation
 
