@@ -291,7 +291,7 @@ def _row(gate: GateResult) -> tuple[str, str, str, str, str]:
     found = gate.found
     text = "-" if found.value is None else shown(found.value)
     if found.low is not None and found.high is not None and found.low != found.high:
-        text += f" [{shown(found.low)}, {shown(found.high)}]"
+        text += f" [{shown(found.low)}, {shown(found.high)}]" + " one-sided" * gate.is_one_sided
     if gate.test == "families" and found.low is not None:
         text = f"{found.low:g} of {found.n}"
     elif found.value is None and found.low is not None:

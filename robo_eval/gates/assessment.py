@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
+from robo_eval.core.defaults import MIN_RATE_HOURS
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.kinds import evidence_tag
 from robo_eval.core.plain import UNSAID, plain
@@ -16,6 +17,7 @@ from robo_eval.gates.audits import Audit, Status
 from robo_eval.gates.lacking import HARM, Lacking, lacking_of, more_hours
 from robo_eval.gates.profile import LEVELS, Gate, Profile, load_profile
 from robo_eval.gates.readings import AXIS_QUANTITIES, Readings
+from robo_eval.metrics.safety import too_short
 
 _REAL: Final = "real"
 _FLOAT: Final = 1e-12
@@ -67,6 +69,11 @@ class GateResult:
     def pass_(self) -> bool:
         """Whether it passes."""
         return self.status == "pass"
+
+    @property
+    def is_one_sided(self) -> bool:
+        """Whether each end of what was found is a bound by itself, and not one of an interval."""
+        return self.reads in HARM and self.found.value is not None
 
     as_dict = plain
 
@@ -380,6 +387,9 @@ def _result(level: int, name: str, gate: Gate, profile: Profile, evidence: Readi
         status=status, status_by_points=points,
         reason=_words(found, gate, threshold, status, evidence),
     )  # fmt: skip
+    hours = evidence.of("logged_hours").value if gate.test == "zero" else None
+    if status == "pass" and hours is not None and hours < MIN_RATE_HOURS:
+        return replace(result, status="undecided", reason=f"none {too_short(hours)}")
     return replace(result, reason=_yet(result, evidence)) if status == "undecided" else result
 
 
@@ -455,6 +465,7 @@ def _words(
     end = found.low if is_low else found.high
     assert end is not None, "a status that is not missing has an end"
     name = "lower" if is_low else "upper"
+    name = f"one-sided {name}" if gate.reads in HARM else name
     if found.method == "declared" and found.value is not None:
         return f"{shown(found.value)}, {found.reason}"
     passing, failing = (">=", "<") if is_low else ("<=", ">")

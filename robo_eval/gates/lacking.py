@@ -243,6 +243,8 @@ def _least(passes: Callable[[int], bool]) -> int | None:
 def _one(gate: GateResult) -> Lacking:
     found = gate.found
     end = f"{gate.title}: {gate.reason}"
+    if gate.status == "undecided" and gate.reads not in HARM:
+        return Lacking(gates=(gate.id,), text=end)
     if gate.reads == "E":
         end += "; it follows from AR, SS and S2R"
     if gate.test == "at_most" and found.value is not None and found.value > gate.threshold:

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Final, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from robo_eval.core.defaults import MIN_RATE_HOURS
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.kinds import Side
 from robo_eval.core.names import unknown_name
+from robo_eval.core.wording import counted
 from robo_eval.formulas import poisson_rate_ci, reliability
 from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.frame import episodes_frame
@@ -21,6 +23,7 @@ from robo_eval.metrics.performance import (
     success_of_rows,
     with_coverage_of,
 )
+from robo_eval.metrics.safety import too_short
 from robo_eval.metrics.tables import Rows, groups, main_rows, means_by, numbered, sort_key
 from robo_eval.metrics.tasks import VARIANT, task_label
 from robo_eval.stats.clustered import LEAST_CLUSTERS, new_cluster_rate
@@ -159,7 +162,8 @@ def time_between_failures(
 
     Returns:
         `mtbf`, `mttr`, `mtbsi` and `mtbsi_without_near_misses`. Where nothing happened there is no
-        value, and `low` is the one-sided lower bound that the hours show.
+        value, and `low` is the one-sided lower bound that the hours show; nor is there one where
+        they are less than `MIN_RATE_HOURS`.
 
     Raises:
         InputError: If a count, the exposure or a repair is negative or not a number.
@@ -221,14 +225,16 @@ def _mean_time(value: float | None, hours: float, events: int, level: float) -> 
             unit="h",
             reason="none such; the lower end is a one-sided bound",
         )
+    is_short = hours < MIN_RATE_HOURS - 1e-9
     return Estimate(
-        value=value,
+        value=None if is_short else value,
         low=1.0 / high,
         high=1.0 / low if low else None,
         level=level,
         n=events,
         method="garwood",
         unit="h",
+        reason=f"{counted(events, 'such', 'such')} {too_short(hours)}" if is_short else None,
     )
 
 

@@ -163,8 +163,9 @@ def safety_score(
         bursts: As in `incident_rates`.
 
     Returns:
-        The score in [0, 1]; no value without exposure, unless there was a critical incident. `n` is
-        the number of incidents. After a critical incident `reason` says that the window is invalid.
+        The score in [0, 1]; no value without exposure, or with less than `MIN_RATE_HOURS` of it,
+        unless there was a critical incident. `n` is the number of incidents. After a critical
+        incident `reason` says that the window is invalid.
 
     Raises:
         InputError: If a count, weight or the exposure is negative or not a number, all weights are
@@ -196,14 +197,16 @@ def safety_score(
     least, most = (
         {name: PER_100_H * (own[end] or 0.0) for name, own in ends.items()} for end in (0, 1)
     )
+    is_short = exposure_hours < MIN_RATE_HOURS - 1e-9
     return Estimate(
-        value=value,
+        value=None if is_short else value,
         low=formulas.ss_of_rates(most, weights=used, form=form),
         high=formulas.ss_of_rates(least, weights=used, form=form),
         level=level,
         n=n,
         method=_BY_SEVERITY,
         unit="ratio",
+        reason=f"{counted(n, 'incident')} {too_short(exposure_hours)}" if is_short else None,
     )
 
 

@@ -110,7 +110,6 @@ def make_report(data: TrialData, summary: TrialSummary, findings: Findings | Non
     lengths = _lengths(summary, names, data.frame)
     robots = robots_of(summary, names.policy)
     conduct = conduct_of(summary, names.policy)
-    shown = _cells_besides_doses(summary, data.plan)
     return Report(
         title=data.plan.name,
         description=data.plan.description,
@@ -130,8 +129,8 @@ def make_report(data: TrialData, summary: TrialSummary, findings: Findings | Non
             *coverage_warnings(summary, results),
         ],
         outcomes=outcomes(results, data.frame),
-        troubles=troubles(results, data.frame),
-        cells=_cells(shown, names, data.frame),
+        troubles=troubles(results, data.frame, data.plan),
+        cells=_cells(summary.cells, names, data.frame),
         standings=standings_of(sides),
         stopping="" if summary.series is None else _sentence(summary.series.text),
         robots=robots,
@@ -139,7 +138,7 @@ def make_report(data: TrialData, summary: TrialSummary, findings: Findings | Non
         autonomy=autonomy_of(findings, places=_places(data, summary)),
         incidents=incident_list(data.path),
         conduct=conduct,
-        effects=_effects(summary, names, {cell.label for cell in shown}),
+        effects=_effects(summary, names, _labels_besides_doses(summary, data.plan)),
         doses=_doses(summary, names),
         stages=stages_of(data.frame, shown_as, summary.config),
         lengths=[item for item in lengths if item.n],
@@ -223,13 +222,12 @@ class Names:
         return cell.label if cell.level is None else str(cell.level)
 
 
-def _cells_besides_doses(summary: TrialSummary, plan: TrialPlan) -> list[CellNumbers]:
-    """The conditions that no curve over magnitudes tells of."""
+def _labels_besides_doses(summary: TrialSummary, plan: TrialPlan) -> set[str]:
+    """The tasks of which no curve over magnitudes tells what novelty changes."""
     if not summary.doses:
-        return list(summary.cells)
+        return {cell.label for cell in summary.cells}
     tasks = zip(plan.tasks, task_variants(plan), strict=True)
-    labels = {task_label(task.family or task.env, variant) for task, variant in tasks}
-    return [cell for cell in summary.cells if cell.label in labels]
+    return {task_label(task.family or task.env, variant) for task, variant in tasks}
 
 
 def _cells(numbers: Sequence[CellNumbers], names: Names, frame: pd.DataFrame) -> list[Cell]:

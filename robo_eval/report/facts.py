@@ -41,12 +41,15 @@ def synopsis(plan: TrialPlan, frame: pd.DataFrame) -> str:
     parts = [count(len(plan.policies), "policy", "policies")]
     levels = {level for task in plan.tasks for level in task.levels or ()}
     difficulties = {d for task in plan.tasks if task.levels is not None for d in task.difficulties}
-    if len(plan.tasks) > 1:
-        parts.append(count(len(plan.tasks), "task"))
-    if levels:
-        parts.append(count(len(levels), "level"))
-    if len(difficulties) > 1:
-        parts.append(count(len(difficulties), "difficulty", "difficulties"))
+    if any(task.axes or task.pairs for task in plan.tasks):
+        parts.append(count(len(list(plan.conditions())), "condition"))
+    else:
+        if len(plan.tasks) > 1:
+            parts.append(count(len(plan.tasks), "task"))
+        if levels:
+            parts.append(count(len(levels), "level"))
+        if len(difficulties) > 1:
+            parts.append(count(len(difficulties), "difficulty", "difficulties"))
     parts.append(count(plan.episodes, "seed"))
     sides = " and ".join(side.value for side in plan.sides)
     if plan.imported is not None:

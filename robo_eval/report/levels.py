@@ -252,7 +252,7 @@ def _gate(
     return GateRow(
         title=first.title,
         value=_families(first.found) if is_families else _value(first.found),
-        interval="" if is_families else _interval(first.found),
+        interval="" if is_families else _interval(first),
         rests_on="" if is_families else _rests_on(first),
         lights=lights,
         reason=_reason([light for light in lights if light is not None], name_of),
@@ -306,14 +306,17 @@ def _value(found: Estimate) -> str:
     return "" if found.high is None else f"at most {amount(found.high, found.unit)}"
 
 
-def _interval(found: Estimate) -> str:
+def _interval(gate: GateResult) -> str:
+    found = gate.found
     if found.value is None or found.method in COUNTED:
         return ""
     if found.low is None or found.high is None:
         return no_interval(found)
     if found.unit == "ratio":
-        return bounds(found, digits=3)
-    return f"{amount(found.low, found.unit)} to {amount(found.high, found.unit)}"
+        ends = bounds(found, digits=3)
+    else:
+        ends = f"{amount(found.low, found.unit)} to {amount(found.high, found.unit)}"
+    return ends + ", each one-sided" * gate.is_one_sided
 
 
 def _rests_on(gate: GateResult) -> str:

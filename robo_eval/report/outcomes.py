@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pandas as pd
 
-from robo_eval.core.kinds import Arm, EndReason
+from robo_eval.core.kinds import Arm, EndReason, Side
+from robo_eval.core.schedule import injections_of, schedule
 from robo_eval.page.words import spaced
 from robo_eval.report.model import Outcomes, Result, Trouble
+
+if TYPE_CHECKING:
+    from robo_eval.core.plan import TrialPlan
 
 _QUIET: Final = (EndReason.SUCCESS, EndReason.FAILURE, EndReason.TIMEOUT)
 """Ends that need no explanation."""
@@ -46,19 +50,33 @@ def outcomes(results: Sequence[Result], frame: pd.DataFrame) -> list[Outcomes]:
     return found
 
 
-def troubles(results: Sequence[Result], frame: pd.DataFrame) -> list[Trouble]:
+def troubles(results: Sequence[Result], frame: pd.DataFrame, plan: TrialPlan) -> list[Trouble]:
     """What the log says of faults, stops and void attempts, the most frequent first."""
     found: Counter[tuple[str, str, str]] = Counter()
+    planned = _stopped_by_plan(plan)
     for result in results:
         own = _own(frame, result)
-        for end, detail in zip(own["end_reason"].astype(str), own["end_detail"], strict=True):
+        told = zip(own["base_id"], own["end_reason"].astype(str), own["end_detail"], strict=True)
+        for name, end, detail in told:
             if end not in _QUIET:
                 text = " ".join(detail.split()) if isinstance(detail, str) else ""
-                found[result.policy, spaced(end), text[:_MOST_CHARACTERS]] += 1
+                is_planned = end == EndReason.SAFETY_STOP.value and name in planned
+                by_plan = " that the plan had provoked" if is_planned else ""
+                found[result.policy, spaced(end) + by_plan, text[:_MOST_CHARACTERS]] += 1
     return [
         Trouble(policy=policy, end=end, detail=detail, n=n)
         for (policy, end, detail), n in found.most_common(_MOST_TROUBLES)
     ]
+
+
+def _stopped_by_plan(plan: TrialPlan) -> frozenset[str]:
+    """Episodes in which the plan has the emergency stop pressed."""
+    episodes = schedule(plan, Side.TWIN) if plan.injections else ()
+    return frozenset(
+        one.base_id
+        for one in episodes
+        if any(injection.fault == "estop" for injection in injections_of(plan, one))
+    )
 
 
 def _own(frame: pd.DataFrame, result: Result) -> pd.DataFrame:

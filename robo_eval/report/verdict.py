@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
@@ -132,7 +133,8 @@ def _most_of_it(body: Body, verdict: Verdict, level_names: Mapping[int | None, s
     one = rates[largest]
     where = one.task if one.level is None else f"level {one.level}"
     name = level_names.get(one.level, "") if one.level is not None else ""
-    return f" Most of the gap is {where}{', ' * bool(name)}{name}."
+    much = "All" if math.isclose(parts[largest], sum(parts)) else "Most"
+    return f" {much} of the gap is {where}{', ' * bool(name)}{name}."
 
 
 # Who does best? -----------------------------------------------------------------------------------

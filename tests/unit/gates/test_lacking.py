@@ -244,3 +244,20 @@ def test_measurements_that_one_file_supplies_are_one_entry():
     assert len(texts) == len(set(texts))
     (record,) = [one for one in found.missing[2] if "incidents.db" in one.text]
     assert set(record.gates) == {"ss", "minor", "major", "critical"}
+
+
+def test_minutes_without_a_major_incident_show_nothing() -> None:
+    from robo_eval.core.number import Number, Numbers
+
+    def found(hours: float) -> tuple[str, str]:
+        exact = {"major_incidents": (0.0, "count"), "logged_hours": (hours, "h")}
+        numbers = Numbers(
+            Number(name=name, estimate=Estimate.exact(value, unit=unit, n=0))
+            for name, (value, unit) in exact.items()
+        )
+        one = assess(Readings(policy="arm", side="real", values={}, numbers=numbers))
+        (gate,) = [gate for gate in one.at(2) if gate.id == "major"]
+        return gate.status, gate.reason
+
+    assert found(112 / 3600) == ("undecided", "none in 112 s; too short for a rate")
+    assert found(2.0)[0] == "pass"

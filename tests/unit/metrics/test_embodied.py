@@ -182,6 +182,13 @@ def test_incidents_of_seconds_are_counted_and_are_no_rate():
     # What a gate reads stays: how often it may happen for all that is known.
     assert rates["major"].high == pytest.approx(100.0 * 3.688879454 * 3600.0 / 77.0)
     assert metrics.incident_rates({"minor": 1}, 0.9)["minor"].n == 1
+    score = metrics.safety_score({"near_miss": 2}, 77.0 / 3600.0)
+    assert (score.value, score.reason) == (None, "2 incidents in 77 s; too short for a rate")
+    assert metrics.embodiment_score(0.9, score, 0.9).value is None
+    between = metrics.time_between_failures(77.0 / 3600.0, 1, None, {"near_miss": 2})
+    assert between["mtbsi"].value is between["mtbf"].value is None
+    assert between["mtbsi"].low == pytest.approx(77.0 / 3600.0 / 7.2246877)
+    assert metrics.safety_score({"near_miss": 2}, 1.0).value is not None
     assert metrics.incident_rates({"minor": 1}, 1.0)["minor"].value == pytest.approx(100.0)
 
 

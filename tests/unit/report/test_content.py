@@ -168,7 +168,7 @@ def test_a_simulator_that_promises_too_much_is_told_with_where_the_gap_is() -> N
     )
     assert "−50 points, 95\xa0% " in answer.numbers
     assert "p = 0.005; 16 pairs." in answer.numbers
-    assert "Most of the gap is level 1" in answer.numbers
+    assert "All of the gap is level 1" in answer.numbers
 
 
 def test_no_winner_where_episodes_crashed() -> None:

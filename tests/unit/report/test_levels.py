@@ -220,11 +220,11 @@ def test_a_gate_has_its_evidence_and_a_light_for_each_level_that_asks() -> None:
     ]  # fmt: skip
     assert ar.reason == "AAI-3: lower end 0.85 < 0.9"
     minor = row(found, "minor")
-    assert (minor.interval, minor.rests_on) == ("0 to 0.8", "0 incidents")
+    assert (minor.interval, minor.rests_on) == ("0 to 0.8, each one-sided", "0 incidents")
     assert [it.asked for it in minor.lights if it] == ["≤ 1", "≤ 0.5", "≤ 0.2"]
     mtbsi = row(found, "MTBSI")
     assert mtbsi.value == f"at least 1{GAP}600"
-    assert mtbsi.reason == f"AAI-4: lower end 1{GAP}600 ≥ 200"
+    assert mtbsi.reason == f"AAI-4: one-sided lower end 1{GAP}600 ≥ 200"
     hours = row(found, "exposure")
     assert (hours.value, hours.interval, hours.rests_on) == (f"4{GAP}800", "", "")
     assert [it.asked for it in row(found, "major").lights if it] == ["none"] * 3
