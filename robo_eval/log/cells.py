@@ -217,10 +217,11 @@ class Reading:
         """What a word of theirs is called; `1.0` is `1`. None if it is none of them."""
         if text in values:
             return values[text]
-        plain = self._short(text)
-        return next((ours for word, ours in values.items() if self._short(word) == plain), None)
+        plain = self.short(text)
+        return next((ours for word, ours in values.items() if self.short(word) == plain), None)
 
-    def _short(self, text: str) -> str:
+    def short(self, text: str) -> str:
+        """A name as it is, and `1.0` as `1`."""
         value = self.plain(text) if self.decimal in text else None
         return text if value is None or value != int(value) else str(int(value))
 

@@ -152,6 +152,8 @@ class Conversion(Section):
             return
         if kind not in (Kind.INTEGER, Kind.NUMBER, Kind.MAPPING):
             raise ValueError(f"scale: {ours} is not a number; leave it out, given {self.scale}")
+        if unit == NAME:
+            raise ValueError(f"scale: a name is not scaled; leave it out, given {self.scale}")
         if ours == "start_ns" and unit in (None, ISO_TIME, EXCEL_TIME):
             raise ValueError("scale: a start is scaled from a unit: add unit: s, ms, us or ns")
 

@@ -119,7 +119,8 @@ def _row(
     where, seed = f"{source}: {place}", cells.get("seed")
     if mapping.start_seed is not None:
         cells["seed"] = mapping.start_seed + number
-        if seed not in (None, cells["seed"]):
+        # A seed that is no number is none.
+        if seed is not None and seed == seed and seed != cells["seed"]:
             raise InputError(
                 f"{where}: its seed is {seed!r:.40}, and start_seed of the map makes it"
                 f" {cells['seed']}; leave start_seed out"
@@ -144,7 +145,8 @@ def _evaluated(source: Path, data: bytes) -> Iterator[Played]:
     except ValueError as err:
         raise InputError(f"{source}: is neither JSON nor evaluations.npz: {err}") from err
     info = info if isinstance(info, Mapping) else {}
-    if isinstance(info.get("per_episode"), list):
+    has_tasks = isinstance(info.get("per_task"), list) and info["per_task"]
+    if isinstance(info.get("per_episode"), list) and (info["per_episode"] or not has_tasks):
         for place, entry in enumerate(info["per_episode"]):
             number = entry.get("episode_ix", place) if isinstance(entry, Mapping) else None
             if type(number) is not int:

@@ -17,7 +17,7 @@ from robo_eval.core.kinds import Arm, Difficulty, EndReason, FaultBy, Profile, S
 from robo_eval.core.names import unknown_name
 from robo_eval.core.units import ROS_NS
 from robo_eval.core.wording import counted
-from robo_eval.log.cells import CellError
+from robo_eval.log.cells import ROUNDING, CellError
 from robo_eval.log.column_map import (
     COUNTED,
     NAME,
@@ -138,12 +138,19 @@ class RowMaker:
         if base in COUNTED or (base == "end_reason" and text == BY_THE_SCORE):
             return text if base in COUNTED else None
         if source.unit == NAME:
-            return start_of(text)
+            # Tables with gaps hold whole numbers as floats, also in names of several parts.
+            return start_of(" / ".join(map(self._read.short, text.split(" / "))))
         if base == "start_ns":
             # A start in the map itself is of no other unit.
             unit = "ns" if source.is_constant else source.unit
             return self._read.instant(text, unit, source.scale, source.formats)
         if KINDS[base] is Kind.TRUTH:
+            number = self._read.plain(text)
+            if number is not None and number not in (0, 1):
+                raise CellError(
+                    f"{text!r:.60} is a number, neither true nor false; say which are true in"
+                    f" `values` of the {self.map.WHAT[0]}; rewards are mapped to episode_return"
+                )
             return self._read.truth(text)
         if base in _WORDS:
             return _word(base, text)
@@ -323,6 +330,12 @@ class RowMaker:
 
     def _amount(self, base: str, source: Conversion, text: str) -> float:
         if base in SHARES:
+            value = self._read.number(text, source.unit, source.scale, is_share=True)
+            if value < -ROUNDING:
+                raise CellError(
+                    f"{text!r:.60} gives {float(value):g}, which is outside [0, 1]; {base} cannot"
+                    " be negative; rewards are mapped to episode_return"
+                )
             share = self._read.share(text, source.unit, source.scale)
             return round(share, QUALITY_DECIMALS) if base == "quality" else share
         amount: float

@@ -12,22 +12,28 @@ from robo_eval.core.episode import is_good_enough
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import EndReason
 from robo_eval.log.cells import UNITS, CellError, Reading
-from robo_eval.log.column_map import ImportMap
+from robo_eval.log.column_map import Conversion, ImportMap
 
 _MOST_TRIALS: Final = 1_000_000
 """Episodes that one line can stand for."""
+_FLOAT: Final = Decimal("1e-9")
+"""How far a rate may be off that somebody computed."""
 _OF: Final = re.compile(r"(?P<successes>\d+)\s*(?:/|of)\s*(?P<trials>\d+)", re.ASCII)
 
 
 def counts_of(
-    given: Mapping[str, str | None], read: Reading, unit: str | None
+    given: Mapping[str, str | None],
+    read: Reading,
+    sources: Mapping[str, Conversion],
+    decimals: int = 0,
 ) -> tuple[int, int] | None:
     """How many of how many episodes succeeded, by the cells of a line that stands for them all.
 
     Args:
         given: The cells of `COUNTED` that there are; successes may be `7/10`.
         read: How they are read.
-        unit: Unit of a rate.
+        sources: What their numbers are given in, of each that is no constant.
+        decimals: Most decimals of a rate in its table.
 
     Returns:
         Successes and trials; None if the line does not say how many succeeded.
@@ -35,6 +41,7 @@ def counts_of(
     Raises:
         CellError: If they cannot be.
     """
+    one = Conversion()
     pair = _OF.fullmatch(given.get("successes") or "")
     texts = {**given, **(pair.groupdict() if pair else {})}
     count, trials = texts.get("successes") or texts.get("rate"), texts.get("trials")
@@ -42,32 +49,51 @@ def counts_of(
         return None
     if trials is None:
         raise CellError(f"{count!r:.60} is of how many episodes? give trials, or write it as 7/10")
-    if pair and (other := given.get("trials")) is not None and read.whole(other) != int(trials):
+    of_trials, of_count = sources.get("trials", one), sources.get("successes", one)
+    if pair and of_count.scale != 1:
+        raise CellError(f"{pair[0]!r} says both numbers; leave scale out")
+    n = read.whole(trials, scale=one.scale if pair else of_trials.scale)
+    other = given.get("trials") if pair else None
+    if pair and other is not None and read.whole(other, scale=of_trials.scale) != n:
         raise CellError(f"{pair[0]!r} is of other trials than {other!r:.60}")
-    n = read.whole(trials)
     if not 0 <= n <= _MOST_TRIALS:
         raise CellError(f"{trials!r:.60} trials: a line stands for 0 to {_MOST_TRIALS} episodes")
-    k = read.whole(count) if texts.get("successes") else _of_rate(count, n, read, unit)
+    if texts.get("successes"):
+        k = read.whole(count, scale=of_count.scale)
+    else:
+        k = _of_rate(count, n, read, sources.get("rate", one), decimals)
     if not 0 <= k <= n:
         raise CellError(f"{k} of {n} trials cannot have succeeded")
     return k, n
 
 
-def _of_rate(text: str, n: int, read: Reading, unit: str | None) -> int:
-    """The one whole number of successes that a rate of so many trials stands for."""
-    rate = Decimal(repr(read.share(text, unit)))
-    exact = rate * n
-    if abs(exact - round(exact)) < Decimal("1e-9") * max(n, 1):
-        return round(exact)
+def decimals_of(text: str, read: Reading, unit: str | None) -> int:
+    """How many decimals a number is written with."""
     written = read.plain(text.removesuffix(unit or "").rstrip()) or Decimal(0)
-    exponent = written.as_tuple().exponent
-    # Off by one in its last digit, whether it was rounded or cut.
-    off = Decimal(1).scaleb(int(exponent)) * (UNITS[unit] if unit else 1)
-    fits = range(ceil((rate - off) * n), floor((rate + off) * n) + 1)
-    if len(fits) != 1:
-        how_many = "several numbers" if fits else "no whole number"
-        raise CellError(f"{text!r:.60} of {n} trials is {how_many} of successes; give successes")
-    return fits[0]
+    return max(0, -int(written.as_tuple().exponent))
+
+
+def _of_rate(text: str, n: int, read: Reading, source: Conversion, decimals: int) -> int:
+    """The one whole number of successes that a rate of so many trials stands for."""
+    unit = source.unit
+    rate = Decimal(repr(read.share(text, unit, source.scale)))
+    decimals = max(decimals, decimals_of(text, read, unit))
+    factor = source.scale * (UNITS[unit] if unit else 1)
+    # 0 and 1 without decimals anywhere are none and all.
+    digit = Decimal(0) if factor == 1 and not decimals else factor.scaleb(-decimals)
+    # Rounded to its last digit, or else cut after it; floats have no more than some digits.
+    for low, high in ((digit / 2, digit / 2), (Decimal(0), digit)):
+        least, most = ((rate + off) * n for off in (-max(low, _FLOAT), max(high, _FLOAT)))
+        fits = range(max(ceil(least), 0), min(floor(most), n) + 1)
+        if len(fits) == 1:
+            return fits[0]
+        if fits:
+            break
+    how_many = "several numbers" if fits else "no whole number"
+    raise CellError(
+        f"{text!r:.60} of {n} trials is {how_many} of successes; give successes, or the rate with"
+        " all its decimals"
+    )
 
 
 def wrong(where: str, sources: Mapping[str, str], ours: str, what: str) -> InputError:

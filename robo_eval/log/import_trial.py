@@ -83,7 +83,10 @@ def plan_of_import(
     try:
         return parse_plan(yaml.safe_dump(data), source=str(path))
     except PlanError as err:
-        raise InputError(f"{err}; rename it with `values` in the {maker.map.WHAT[0]}") from err
+        raise InputError(
+            f"{err}; rename it with `values` in the {maker.map.WHAT[0]}, or where the map itself"
+            " names it: in constants, or as a key of policies"
+        ) from err
 
 
 def check_new(folder: Path) -> None:

@@ -17,7 +17,7 @@ from robo_eval.log.column_map import COUNTED, ColumnMap, Source
 from robo_eval.log.directory import TrialDirectory
 from robo_eval.log.files import explained
 from robo_eval.log.import_row import ImportedRow, RowMaker
-from robo_eval.log.import_score import counts_of
+from robo_eval.log.import_score import counts_of, decimals_of
 from robo_eval.log.import_trial import check_new, plan_of_import, write_trial
 
 
@@ -88,7 +88,7 @@ class _Reader:
             for ours, source in own.items()
             for name in source.names
         }
-        self.remarks = self.comments = self.uncounted = 0
+        self.remarks = self.comments = self.uncounted = self._decimals = 0
 
     def rows(self) -> Iterator[ImportedRow]:
         """One row per line that is not blank.
@@ -102,7 +102,19 @@ class _Reader:
                 _Part(policy, own, {ours: [*map(at, one.names)] for ours, one in own.items()})
                 for policy, own in self._map.sources()
             ]
-            for line, cells in table:
+            rates = [part for part in parts if "rate" in part.columns]
+            lines = list(table) if rates else table
+            # A rate that ends in 0 may be written without it: the others tell the decimals.
+            self._decimals = max(
+                (
+                    decimals_of(cells[part.at["rate"][0]].strip(), self._map.reading, unit)
+                    for part in rates
+                    for unit in [part.columns["rate"].unit]
+                    for _, cells in lines
+                ),
+                default=0,
+            )
+            for line, cells in lines:
                 where = f"{self._path}: line {line}"
                 for part in parts:
                     yield from self._rows(where, part, cells)
@@ -144,9 +156,8 @@ class _Reader:
         if not given_counts:
             yield self.maker.row_of(where, values, sources)
             return
-        unit = columns["rate"].unit if "rate" in columns else None
         try:
-            counts = counts_of(given_counts, self._map.reading, unit)
+            counts = counts_of(given_counts, self._map.reading, columns, self._decimals)
         except CellError as err:
             named = " + ".join(sources[count] for count in given_counts if count in sources)
             raise InputError(f"{where}, column {named!r}: {err}") from err

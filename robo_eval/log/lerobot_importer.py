@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
@@ -18,12 +18,13 @@ from robo_eval.core.names import listing
 from robo_eval.core.wording import counted
 from robo_eval.log.bag_map import Take
 from robo_eval.log.bag_value import cell_of
+from robo_eval.log.cells import CellError
 from robo_eval.log.column_map import SCORES, ImportMap, OurColumn, Source
 from robo_eval.log.directory import TRACES, TrialDirectory
 from robo_eval.log.files import explained, write_atomically
 from robo_eval.log.import_row import ImportedRow, RowMaker
 from robo_eval.log.import_trial import check_new, plan_of_import, write_trial
-from robo_eval.log.lerobot_set import LeRobotSet, Recorded
+from robo_eval.log.lerobot_set import TASK, LeRobotSet, Recorded
 from robo_eval.log.recorded import LINK
 from robo_eval.log.schema import KINDS, Kind
 from robo_eval.log.trace_folder import trace_digest
@@ -105,12 +106,16 @@ def import_lerobot(
     _check_labels(mapping, chosen, table)
     links = [_link(dataset, one) for one in chosen]
     maker = RowMaker(mapping, sha256=digest(dataset.digests()))
-    rows = [_row(dataset, mapping, maker, one, table) for one in chosen]
+    is_told = "task" in {*mapping.constants, *mapping.columns}
+    is_listed = is_told or all(one.said.get("tasks") for one in chosen)
+    texts = {} if is_listed else dataset.tasks()
+    rows = [_row(dataset, mapping, maker, one, table, texts) for one in chosen]
     unread = [one for one in chosen if one.problem]
     lost = [f"{source}: episode {one.number} cannot be read: {one.problem}" for one in unread[:9]]
     if unread:
         lost.append(f"{source}: {len(unread)} of {counted(len(chosen), 'episode')} cannot be read")
-    absent = [video["file"] for link in links for video in link["videos"] if not video["sha256"]]
+    videos = [video for link in links for video in link["videos"]]
+    absent = list(dict.fromkeys(video["file"] for video in videos if not video["sha256"]))
     if absent:
         lost.append(f"{source}: {counted(len(absent), 'video')} missing: {listing(absent)}")
 
@@ -173,7 +178,11 @@ def _check_labels(mapping: DatasetMap, episodes: Sequence[Recorded], table: pa.T
             continue
         found = [_values(source.column, one, table) for one in episodes]
         told = [values for values in found if values.size]
-        is_false = all(values.dtype != object and not values.any() for values in told)
+        is_false = all(
+            _is_false(str(value), source, mapping)
+            for values in told
+            for value in (values if values.dtype == object else np.unique(values)).tolist()
+        )
         place = f"{mapping.path}: columns.{ours}: {source.column}"
         if told and is_false and source.labelled is None:
             raise InputError(
@@ -186,11 +195,29 @@ def _check_labels(mapping: DatasetMap, episodes: Sequence[Recorded], table: pa.T
             )
 
 
+def _is_false(text: str, source: FrameSource, mapping: DatasetMap) -> bool:
+    """Whether a value says no, or nothing."""
+    read = mapping.reading
+    word = read.word(text, source.values) if source.values else text
+    try:
+        return text in read.missing or (word is not None and not read.truth(word))
+    except CellError:
+        return False
+
+
 def _row(
-    dataset: LeRobotSet, mapping: DatasetMap, maker: RowMaker, one: Recorded, table: pa.Table
+    dataset: LeRobotSet,
+    mapping: DatasetMap,
+    maker: RowMaker,
+    one: Recorded,
+    table: pa.Table,
+    texts: Mapping[int, str],
 ) -> ImportedRow:
     """The row of an episode; of one that cannot be read, what the metadata say."""
     where, tasks = f"{dataset.path}: episode {one.number}", one.said.get("tasks")
+    if texts and not tasks:
+        numbers = dict.fromkeys(_values(TASK, one, table).tolist())
+        tasks = [texts[number] for number in numbers if number in texts]
     task = "; ".join(map(str, tasks)) if isinstance(tasks, list) else str(tasks or "")
     values: dict[str, Any] = {"episode_id": one.name, "task": task or None}
     is_real = mapping.constants.get("side") == Side.REAL.value

@@ -27,6 +27,8 @@ _WIDE: Final = re.compile(r":[^}]*\d{3}")
 _OFFSETS: Final = ("dataset_from_index", "dataset_to_index")
 _BY: Final = ("episode_index", "index")
 """Columns of frames that say whose they are."""
+TASK: Final = "task_index"
+"""Column of frames, and of the list of tasks, that says the task."""
 _NEEDED: Final = ("episode_index", "length")
 
 
@@ -152,9 +154,34 @@ class LeRobotSet:
     def _lines(self) -> Iterator[tuple[str, dict[str, Any]]]:
         """What the metadata of version 2 say."""
         path = self.path / "meta/episodes.jsonl"
-        for number, line in enumerate(self._text(path).splitlines(), start=1):
-            if line.strip():
-                yield f"{path}: line {number}", _object(f"{path}: line {number}", line)
+        with explained(path, "cannot be read"):
+            lines = door.bytes_of(path).splitlines()
+        for number, line in enumerate(lines, start=1):
+            try:
+                if line.strip():
+                    yield f"{path}: line {number}", _object(f"{path}: line {number}", line)
+            except InputError as err:
+                self.notes.append(str(err))
+
+    def tasks(self) -> dict[int, str]:
+        """The tasks by their numbers, as far as the dataset lists them.
+
+        Raises:
+            InputError: If the list cannot be read.
+        """
+        lists = (self.path / "meta/tasks.parquet", self.path / "meta/tasks.jsonl")
+        entries: list[dict[str, Any]] = []
+        for path in filter(Path.is_file, lists):
+            if path.suffix == ".parquet":
+                entries += _table(
+                    path, (TASK, "task", "__index_level_0__").__contains__
+                ).to_pylist()
+            else:
+                lines = self._text(path).splitlines()
+                entries += [_object(str(path), line) for line in lines if line.strip()]
+        # The library keeps their texts in an index of pandas without a name.
+        texts = {one.get(TASK): one.get("task", one.get("__index_level_0__")) for one in entries}
+        return {number: str(text) for number, text in texts.items() if text and number is not None}
 
     @staticmethod
     def _text(path: Path) -> str:
@@ -178,7 +205,7 @@ class LeRobotSet:
         """
         import pyarrow as pa
 
-        wanted, tables = {*_BY, *columns}, {}
+        wanted, tables = {*_BY, TASK, *columns}, {}
         for path in sorted((self.path / "data").rglob("*.parquet")):
             try:
                 tables[path.relative_to(self.path).as_posix()] = _table(path, wanted.__contains__)
@@ -265,7 +292,7 @@ class LeRobotSet:
         return dict(self._digests)
 
 
-def _object(where: str, text: str) -> dict[str, Any]:
+def _object(where: str, text: str | bytes) -> dict[str, Any]:
     try:
         found = door.json_of(text)
     except ValueError as err:

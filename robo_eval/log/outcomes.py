@@ -26,8 +26,12 @@ _KEYS: Final = ("episode_id", "episode_index", "episode_ix", "episode", "id", "n
 _LISTS: Final = ("episodes", "per_episode")
 """Under which of several lists episodes are."""
 _KINDS: Final = re.compile(
-    r"(\.(parquet|mcap|db3|bag|zstd?|mp4|mkv|avi|json|ya?ml|txt|csv|h5|hdf5|npz))+$", re.IGNORECASE
+    r"(\.(parquet|mcap|db3|bag|zstd?|tar|t?gz|bz2|xz|zip|mp4|mkv|mov|avi|webm|jsonl?|ya?ml|txt|csv|h5|hdf5"
+    r"|npz|log))+$",
+    re.IGNORECASE,
 )
+_NUMBER: Final = re.compile(r"0*(\d+)(?:[.,]0+)?", re.ASCII)
+_REMARK: Final = re.compile(r"^\s*(%|//).*|(^|\s)#.*")
 _LINE: Final = re.compile(r"(?:(?P<id>.*[^\s,;:=])(?:\s*[,;:=]\s*|\s+))?(?P<value>[^\s,;:=]+)")
 
 
@@ -37,7 +41,7 @@ class _Said:
 
     where: str
     cells: Mapping[str, str]
-    key: str = ""
+    keys: Sequence[str] = ()
     of: str | None = None
 
 
@@ -62,13 +66,19 @@ class Outcomes:
             return
         self._file = (mapping.path.parent / section.file).absolute()
         self._said = list(self._read(section))
-        key = self._choose(section)
+        keys = self._choose(section)
+        # Which of several columns names the episodes only they can tell.
+        several = f"columns {listing(keys)} name different episodes: set outcomes.key, or "
+        self._remedy = several if len(keys) > 1 else ""
         for said in self._said:
-            said.key = said.cells.get(key, "").strip()
-            if not said.key:
-                raise InputError(f"{said.where}, column {key!r}: is empty; it names the episode")
-            self._whole[_plain(said.key)].append(said)
-            self._last[_plain(said.key).rpartition("/")[2]].append(said)
+            said.keys = [key for name in keys if (key := said.cells.get(name, "").strip())]
+            if not said.keys:
+                raise InputError(
+                    f"{said.where}, column {keys[0]!r}: is empty; it names the episode"
+                )
+            for name in {_plain(key).casefold() for key in said.keys}:
+                self._whole[name].append(said)
+                self._last[name.rpartition("/")[2]].append(said)
 
     def covered(self, sha256: str) -> str:
         """The digest of an import: of what was recorded alone, or with what lies beside it."""
@@ -85,20 +95,26 @@ class Outcomes:
         """
         if not self.columns:
             return
-        found = [said for name in names for end in _ends(name) for said in self._whole.get(end, ())]
+        ends = [end for name in names for end in _ends(name)]
+        found = [said for end in ends for said in self._whole.get(end.casefold(), ())]
         if not found and not any("/" in name for name in names):
             # An episode that is known by no path may be meant by any.
-            found = [said for name in names for said in self._last.get(_plain(name), ())]
+            found = [said for end in ends for said in self._last.get(end.casefold(), ())]
+        # Names that differ in upper and lower case alone are of two where both are there.
+        found = [said for said in found if not {*map(_plain, said.keys)}.isdisjoint(ends)] or found
         if not found:
             self._without.append(names[0])
             return
         said = found[0]
         if other := next((one for one in found if one is not said), None):
-            raise InputError(f"{said.where}: is about {names[0]}, and so is {other.where}")
+            raise InputError(
+                f"{said.where}: is about {names[0]}, and so is {other.where}; {self._remedy}leave"
+                " one line"
+            )
         if said.of is not None:
             raise InputError(
-                f"{said.where}: {said.key!r} names two episodes, {said.of} and {names[0]}; write"
-                " the id, or the folder before the name"
+                f"{said.where}: {said.keys[0]!r} names two episodes, {said.of} and {names[0]};"
+                f" {self._remedy}write the id, or the folder before the name"
             )
         said.of = names[0]
         for ours, source in self.columns.items():
@@ -114,33 +130,34 @@ class Outcomes:
         left = [said for said in self._said if said.of is None]
         if left and len(left) == len(self._said):
             raise InputError(
-                f"{left[0].where}: {left[0].key!r:.60} is none of the episodes, such as"
+                f"{left[0].where}: {left[0].keys[0]!r:.60} is none of the episodes, such as"
                 f" {self._without[0]!r:.60}, nor is any other there; set outcomes.key in the map to"
                 " the column that names them"
             )
         if left:
             lines = counted(len(left), "line")
-            keys = listing([said.key for said in left])
+            keys = listing([said.keys[0] for said in left])
             yield f"{self._file}: {lines} of {len(self._said)} without an episode: {keys}"
         if self._without:
             episodes = counted(len(self._without), "episode")
             yield f"{self._file}: says nothing of {episodes}: {listing(self._without)}"
 
-    def _choose(self, section: OutcomeFile) -> str:
-        """Choose the columns that are read; returns the one with the key."""
+    def _choose(self, section: OutcomeFile) -> list[str]:
+        """Choose the columns that are read; returns those with the key."""
         header = list(dict.fromkeys(name for said in self._said for name in said.cells))
-        key = section.key or next((name for name in _KEYS if name in header), _KEYS[0])
+        known = [name for name in _KEYS if name in header] or [_KEYS[0]]
+        keys = [section.key] if section.key else known
         if "episode_id" in section.columns:
-            key = section.columns["episode_id"].column
+            keys = [section.columns["episode_id"].column]
         usual: dict[str, Source] = {ours: Source(column=ours) for ours in SCORES if ours in header}
         self.columns = section.told or usual
         if not self.columns and "value" in header:
             is_end = all(said.cells.get("value") in list(EndReason) for said in self._said)
             self.columns = {"end_reason" if is_end else "success": Source(column="value")}
         self.columns = self.columns or {"success": Source(column="success")}
-        needed = (key, *(source.column for source in self.columns.values()))
+        needed = (*keys, *(source.column for source in self.columns.values()))
         check_columns(self._file, header, (), needed, "set outcomes.key and outcomes.columns")
-        return key
+        return keys
 
     def _read(self, section: OutcomeFile) -> Iterator[_Said]:
         """What all files say; where the name has a `*`, it names the episode of each."""
@@ -182,10 +199,14 @@ def _lines(path: Path, data: bytes, section: OutcomeFile, *, is_one: bool) -> It
         for entry, (key, item) in enumerate(objects, start=1):
             where = f"{path}: entry {entry}"
             whole = item if isinstance(item, Mapping) else {"value": item}
+            if item is not whole and not is_one:
+                key = key or str(entry - 1)  # values alone count the episodes
             yield _Said(where, dict(_cells(where, {"episode_id": key, **whole} if key else whole)))
     else:
-        lines = [text] if is_one else text.splitlines()
-        told = [(number, one.strip()) for number, one in enumerate(lines, start=1) if one.strip()]
+        lines = [_REMARK.sub("", line).strip() for line in text.splitlines()]
+        told = [(number, line) for number, line in enumerate(lines, start=1) if line]
+        if is_one and told:
+            told = [(told[0][0], "\n".join(line for _, line in told))]
         for place, (number, line) in enumerate(told):
             if (match := _LINE.fullmatch(line)) is None:
                 raise InputError(f"{path}: line {number}: write an episode and its outcome")
@@ -224,7 +245,7 @@ def _plain(name: str) -> str:
     """A name or path without what may differ: kind of file, zeros before a number."""
     path, slash, last = name.strip().replace("\\", "/").strip("/").rpartition("/")
     last = _KINDS.sub("", last) or last
-    return path + slash + (last.lstrip("0") or "0" if last.isdecimal() else last)
+    return path + slash + (found[1] if (found := _NUMBER.fullmatch(last)) else last)
 
 
 def _ends(name: str) -> list[str]:

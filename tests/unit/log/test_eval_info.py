@@ -202,3 +202,12 @@ def test_a_file_that_needs_another_reader_is_refused(imported, tmp_path):
     path.write_bytes(data)
     with pytest.raises(InputError, match=r"evaluations\.npz: is no evaluations\.npz"):
         imported(path)
+
+
+def test_a_seed_that_is_no_number_is_none(imported):
+    frame, _ = imported(single((float("nan"), 1001, None)), MAP + "start_seed: 1000\n")
+    assert list(frame["seed"]) == [1000, 1001, 1002]
+
+
+def test_an_empty_list_beside_a_filled_one_says_nothing(imported):
+    assert len(imported({"per_episode": [], **several()})[0]) == 3

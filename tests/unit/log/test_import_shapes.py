@@ -27,6 +27,9 @@ def lab(tmp_path):
     return run
 
 
+RATES = """columns: {policy: p, rate: r, trials: n}
+constants: {task: push, side: real, robot: arm}
+"""
 SUMS = "constants: {task: push, side: real, robot: arm}\n"
 
 
@@ -37,6 +40,15 @@ SUMS = "constants: {task: push, side: real, robot: arm}\n"
         ("p,k\na,7/10\nb,0 / 3\n", "{policy: p, successes: k}"),
         ("p,k,n\na,70,10\nb,0,3\n", "{policy: p, rate: {column: k, unit: '%'}, trials: n}"),
         ("p,k,n\na,0.70,10\nb,0,3.0\n", "{policy: p, rate: k, trials: n}"),
+        ("p,k,n\na,7,10\nb,0,3\n", "{policy: p, rate: {column: k, scale: 0.1}, trials: n}"),
+        (
+            "p,k,n\na,0.7,1\nb,0,0.3\n",
+            "{policy: p, successes: {column: k, scale: 10}, trials: {column: n, scale: 10}}",
+        ),
+        (
+            "p,k,n\na,7/10,1\nb,0/3,0.3\n",
+            "{policy: p, successes: k, trials: {column: n, scale: 10}}",
+        ),
     ],
 )
 def test_a_line_of_successes_and_trials_is_that_many_episodes(lab, table, columns):
@@ -63,6 +75,11 @@ def test_a_rounded_rate_is_the_one_number_of_successes_it_can_be(lab, rate, n, k
     ("table", "columns", "problem"),
     [
         ("k,n\n0.67,150\n", "{rate: k, trials: n}", "several numbers of successes; give successes"),
+        ("k,n\n0.9,50\n", "{rate: k, trials: n}", "several numbers"),
+        ("k,n\n0.67,1000\n", "{rate: k, trials: n}", "several numbers.*with all its decimals"),
+        ("k,n\n67%,1000\n", "{rate: {column: k, unit: '%'}, trials: n}", "several numbers"),
+        ("k,n\n67,1000\n", "{rate: {column: k, scale: 0.01}, trials: n}", "several numbers"),
+        ("k\n7/10\n", "{successes: {column: k, scale: 10}}", "says both numbers"),
         ("k,n\n0.33,20\n", "{rate: k, trials: n}", "no whole number of successes"),
         ("k,n\n5,3\n", "{successes: k, trials: n}", "column 'k [+] n': 5 of 3 trials cannot"),
         ("k,n\n5,\n", "{successes: k, trials: n}", "'5' is of how many episodes?"),
@@ -91,6 +108,38 @@ def test_counts_that_cannot_be_are_refused(lab, table, columns, problem):
 def test_a_map_of_counts_says_all_it_needs(lab, columns, problem):
     with pytest.raises(InputError, match=rf"map\.yaml: {problem}|map\.yaml: columns.*{problem}"):
         lab("p\na\n", f"columns: {columns}\n{SUMS}")
+
+
+def test_the_decimals_of_a_rate_are_those_of_its_column(lab):
+    rows, _ = lab("p,r,n\na,0.9,50\nb,0.85,20\nc,1,100\n", RATES)
+    assert [sum(row.success for row in rows if row.policy == name) for name in "abc"] == [
+        45, 17, 100,
+    ]  # fmt: skip
+
+
+def test_a_name_that_no_plan_can_hold_is_told_where_the_map_says_it(lab):
+    with pytest.raises(InputError, match="as a key of policies"):
+        lab("i,a\n1,1\n", f"columns: {{seed: i}}\n{SUMS}policies: {{a b: a}}\n")
+
+
+def test_starts_with_whole_numbers_for_names_are_one_as_floats(lab):
+    table = "cup,pose,p,ok\nmug,1,a,1\nmug,1.0,b,0\n2,x,a,1\n2.0,x,b,1\n"
+    own = "{policy: p, seed: {columns: [cup, pose], unit: name}, success: ok}"
+    rows, _ = lab(table, f"columns: {own}\n{SUMS}")
+    assert len({row.seed for row in rows}) == 2
+
+
+def test_the_name_of_a_start_is_not_scaled(lab):
+    own = "{policy: p, seed: {column: pose, scale: 2, unit: name}, success: ok}"
+    with pytest.raises(InputError, match=r"seed\.scale: a name is not scaled"):
+        lab("pose,p,ok\n1,a,1\n", f"columns: {own}\n{SUMS}")
+
+
+@pytest.mark.parametrize("ours", ["success", "quality"])
+def test_a_reward_is_no_outcome(lab, ours):
+    with pytest.raises(InputError, match=r"line 2.*'-1'.*episode_return") as caught:
+        lab("p,r\na,-1\n", f"columns: {{policy: p, {ours}: r}}\n{SUMS}success_quality: 0.5\n")
+    assert "'%'" not in str(caught.value)
 
 
 def test_a_column_for_each_policy_is_a_row_for_each(lab):

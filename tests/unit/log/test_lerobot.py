@@ -205,7 +205,7 @@ def test_a_trace_names_data_and_videos_with_their_digests(imported, tmp_path):
     _, notes, trial = imported(folder)
     link = json.loads((trial.traces_dir / "episode_000001/recording.json").read_text())
     assert link["videos"][0]["sha256"] is None
-    assert any("4 videos missing" in note and video in note for note in notes)
+    assert any("1 video missing" in note and video in note for note in notes)
 
 
 def test_a_demonstration_has_no_outcome(imported, tmp_path):
@@ -467,3 +467,37 @@ def test_a_set_of_the_library_itself_is_read(imported, tmp_path):
     assert notes == []
     assert rows["success"].tolist() == [True, False, True]
     assert rows["ticks"].tolist() == [4, 5, 6]
+
+
+def test_texts_that_are_false_everywhere_are_asked_about_too(imported, tmp_path):
+    folder = write_v3(tmp_path / "set", said={"verdict": ["False", "false", "0", ""]})
+    with pytest.raises(InputError, match="was it ever labelled"):
+        imported(folder, MAP.replace("next.success", "verdict"))
+    folder = write_v3(tmp_path / "words", said={"verdict": ["nope"] * 4})
+    words = "{column: verdict, values: {nope: false, yep: true}}"
+    with pytest.raises(InputError, match="was it ever labelled"):
+        imported(folder, MAP.replace("next.success", words))
+
+
+@pytest.mark.parametrize("form", ["jsonl", "parquet"])
+@pytest.mark.parametrize("write", [write_v2, write_v3])
+def test_tasks_of_frames_are_those_of_the_list(imported, tmp_path, write, form):
+    numbers = {"task_index": [[number % 2] * n for number, n in enumerate(LENGTHS)]}
+    folder = write(tmp_path / "set", {**SUCCESS, **numbers}, said={"tasks": [None] * 4})
+    if form == "jsonl":
+        lines = [{"task_index": 0, "task": "push"}, {"task_index": 1, "task": "lift"}]
+        (folder / "meta/tasks.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    else:
+        table = pa.table({"task_index": [0, 1], "__index_level_0__": ["push", "lift"]})
+        pq.write_table(table, folder / "meta/tasks.parquet")
+    assert list(imported(folder)[0]["task"]) == ["push", "lift"] * 2
+
+
+def test_a_line_that_is_cut_loses_its_episode_only(imported, tmp_path):
+    folder = write_v2(tmp_path / "set", SUCCESS)
+    path = folder / "meta/episodes.jsonl"
+    path.write_bytes(path.read_bytes()[:-9] + b"\xc3")
+    frame, notes, _ = imported(folder)
+    assert len(frame) == 3
+    assert "line 4: is not JSON, or cut short" in notes[0]
+    assert "1 of 4 episodes left out" in notes[1]

@@ -166,3 +166,51 @@ def test_an_outcome_said_twice_needs_columns(joined):
     both = MAP.replace("{task", "{success: 1, task")
     with pytest.raises(InputError, match="outcomes: success is in constants already"):
         joined("s.csv", {"s.csv": SHEET}, PLAIN, both)
+
+
+NUMBERED = "run,model\nepisode_000000,act\nepisode_000001,act\n"
+
+
+def test_the_column_that_names_the_episodes_is_found(joined):
+    sheet = "id,file,success\n0,data/episode_000001.parquet,1\n1,data/episode_000000.parquet,0\n"
+    ends, _, _ = joined("s.csv", {"s.csv": sheet}, NUMBERED)
+    assert list(ends.values()) == ["failure", "success"]
+
+
+def test_columns_that_name_different_episodes_are_refused(joined):
+    table = "run,model\n0,act\n1,act\n"
+    with pytest.raises(InputError, match=r"columns id, file name different.*set outcomes\.key"):
+        joined("s.csv", {"s.csv": "id,file,success\n0,1.mcap,1\n1,0.mcap,0\n"}, table)
+    ends, _, _ = joined(
+        "{file: t.csv, key: file}", {"t.csv": "id,file,success\n0,1.mcap,1\n1,0.mcap,0\n"}, table
+    )
+    assert list(ends.values()) == ["failure", "success"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("s.csv", "id,success\n0.0,1\n1.00,0\n"),
+        ("s.json", "[true, false]"),
+        ("s.json", '{"episodes": [true, false]}'),
+        ("s.yaml", "- true\n- false\n"),
+        ("s.txt", "# by hand\nsuccess  # well done\n\n// here\nfailure\n"),
+        ("s.txt", "# by hand\n0 success\n1: failure # dropped\n"),
+    ],
+)
+def test_numbers_and_order_name_episodes(joined, name, text):
+    ends, notes, _ = joined(name, {name: text}, "run,model\n0,act\n1,act\n")
+    assert list(ends.values()) == ["success", "failure"]
+    assert notes == []
+
+
+def test_upper_case_and_archives_are_the_same_names(joined):
+    table = "run,model\nrun_a,act\nRun_B.MCAP,act\n"
+    ends, _, _ = joined(
+        "s.csv", {"s.csv": "file,success\nRUN_A.tar.gz,1\nrun_b.bag.zip,0\n"}, table
+    )
+    assert list(ends.values()) == ["success", "failure"]
+    ends, _, _ = joined(
+        "t.csv", {"t.csv": "id,success\nRUN,1\nrun,0\n"}, "run,model\nrun,act\nRUN,act\n"
+    )
+    assert ends == {"run": "failure", "RUN": "success"}
