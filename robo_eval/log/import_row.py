@@ -137,6 +137,11 @@ class RowMaker:
     def _value(self, base: str, source: Conversion, text: str) -> Any:  # noqa: ANN401
         if base in COUNTED or (base == "end_reason" and text == BY_THE_SCORE):
             return text if base in COUNTED else None
+        if base in SCORES and (self._read.plain(text) or 0) < -ROUNDING:
+            raise CellError(
+                f"{text!r:.60} is negative, which is outside [0, 1]; rewards are mapped to"
+                f" episode_return, and {base} says how well the task was done"
+            )
         if source.unit == NAME:
             # Tables with gaps hold whole numbers as floats, also in names of several parts.
             return start_of(" / ".join(map(self._read.short, text.split(" / "))))
@@ -145,12 +150,6 @@ class RowMaker:
             unit = "ns" if source.is_constant else source.unit
             return self._read.instant(text, unit, source.scale, source.formats)
         if KINDS[base] is Kind.TRUTH:
-            number = self._read.plain(text)
-            if number is not None and number not in (0, 1):
-                raise CellError(
-                    f"{text!r:.60} is a number, neither true nor false; say which are true in"
-                    f" `values` of the {self.map.WHAT[0]}; rewards are mapped to episode_return"
-                )
             return self._read.truth(text)
         if base in _WORDS:
             return _word(base, text)
@@ -330,12 +329,6 @@ class RowMaker:
 
     def _amount(self, base: str, source: Conversion, text: str) -> float:
         if base in SHARES:
-            value = self._read.number(text, source.unit, source.scale, is_share=True)
-            if value < -ROUNDING:
-                raise CellError(
-                    f"{text!r:.60} gives {float(value):g}, which is outside [0, 1]; {base} cannot"
-                    " be negative; rewards are mapped to episode_return"
-                )
             share = self._read.share(text, source.unit, source.scale)
             return round(share, QUALITY_DECIMALS) if base == "quality" else share
         amount: float

@@ -41,27 +41,30 @@ def counts_of(
     Raises:
         CellError: If they cannot be.
     """
-    one = Conversion()
-    pair = _OF.fullmatch(given.get("successes") or "")
-    texts = {**given, **(pair.groupdict() if pair else {})}
-    count, trials = texts.get("successes") or texts.get("rate"), texts.get("trials")
-    if count is None:
+    text = given.get("successes") or given.get("rate")
+    if text is None:
         return None
-    if trials is None:
-        raise CellError(f"{count!r:.60} is of how many episodes? give trials, or write it as 7/10")
-    of_trials, of_count = sources.get("trials", one), sources.get("successes", one)
-    if pair and of_count.scale != 1:
-        raise CellError(f"{pair[0]!r} says both numbers; leave scale out")
-    n = read.whole(trials, scale=one.scale if pair else of_trials.scale)
-    other = given.get("trials") if pair else None
-    if pair and other is not None and read.whole(other, scale=of_trials.scale) != n:
-        raise CellError(f"{pair[0]!r} is of other trials than {other!r:.60}")
+    pair = _OF.fullmatch(given.get("successes") or "")
+    plain = Conversion()
+    if pair and sources.get("successes", plain).scale != 1:
+        raise CellError(f"{text!r:.60} says both numbers; leave scale out")
+    told = {
+        name: read.whole(cell, scale=sources.get(name, plain).scale)
+        for name, cell in given.items()
+        if cell is not None and name != "rate" and not (pair and name == "successes")
+    }
+    if pair:
+        own = {name: int(digits) for name, digits in pair.groupdict().items()}
+        if told.get("trials", own["trials"]) != own["trials"]:
+            raise CellError(f"{text!r} is of other trials than {given['trials']!r:.60}")
+        told = own
+    n = told.get("trials")
+    if n is None:
+        raise CellError(f"{text!r:.60} is of how many episodes? give trials, or write it as 7/10")
     if not 0 <= n <= _MOST_TRIALS:
-        raise CellError(f"{trials!r:.60} trials: a line stands for 0 to {_MOST_TRIALS} episodes")
-    if texts.get("successes"):
-        k = read.whole(count, scale=of_count.scale)
-    else:
-        k = _of_rate(count, n, read, sources.get("rate", one), decimals)
+        raise CellError(f"{n} trials: a line stands for 0 to {_MOST_TRIALS} episodes")
+    k = told.get("successes")
+    k = _of_rate(text, n, read, sources.get("rate", plain), decimals) if k is None else k
     if not 0 <= k <= n:
         raise CellError(f"{k} of {n} trials cannot have succeeded")
     return k, n

@@ -97,23 +97,22 @@ class _Reader:
             InputError: If a line cannot be an episode.
         """
         with self._map.table(self._path, self._wanted) as table:
-            at = table.header.index
+            index = table.header.index
             parts = [
-                _Part(policy, own, {ours: [*map(at, one.names)] for ours, one in own.items()})
+                _Part(policy, own, {ours: [*map(index, one.names)] for ours, one in own.items()})
                 for policy, own in self._map.sources()
             ]
-            rates = [part for part in parts if "rate" in part.columns]
+            rates = [
+                (part.at["rate"][0], part.columns["rate"].unit)
+                for part in parts
+                if "rate" in part.columns
+            ]
             lines = list(table) if rates else table
             # A rate that ends in 0 may be written without it: the others tell the decimals.
-            self._decimals = max(
-                (
-                    decimals_of(cells[part.at["rate"][0]].strip(), self._map.reading, unit)
-                    for part in rates
-                    for unit in [part.columns["rate"].unit]
-                    for _, cells in lines
-                ),
-                default=0,
-            )
+            read = self._map.reading
+            for at, unit in rates:
+                found = [decimals_of(cells[at].strip(), read, unit) for _, cells in lines]
+                self._decimals = max(self._decimals, *found, 0)
             for line, cells in lines:
                 where = f"{self._path}: line {line}"
                 for part in parts:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
@@ -24,7 +24,7 @@ from robo_eval.log.directory import TRACES, TrialDirectory
 from robo_eval.log.files import explained, write_atomically
 from robo_eval.log.import_row import ImportedRow, RowMaker
 from robo_eval.log.import_trial import check_new, plan_of_import, write_trial
-from robo_eval.log.lerobot_set import TASK, LeRobotSet, Recorded
+from robo_eval.log.lerobot_set import LeRobotSet, Recorded
 from robo_eval.log.recorded import LINK
 from robo_eval.log.schema import KINDS, Kind
 from robo_eval.log.trace_folder import trace_digest
@@ -106,10 +106,7 @@ def import_lerobot(
     _check_labels(mapping, chosen, table)
     links = [_link(dataset, one) for one in chosen]
     maker = RowMaker(mapping, sha256=digest(dataset.digests()))
-    is_told = "task" in {*mapping.constants, *mapping.columns}
-    is_listed = is_told or all(one.said.get("tasks") for one in chosen)
-    texts = {} if is_listed else dataset.tasks()
-    rows = [_row(dataset, mapping, maker, one, table, texts) for one in chosen]
+    rows = [_row(dataset, mapping, maker, one, table) for one in chosen]
     unread = [one for one in chosen if one.problem]
     lost = [f"{source}: episode {one.number} cannot be read: {one.problem}" for one in unread[:9]]
     if unread:
@@ -206,18 +203,10 @@ def _is_false(text: str, source: FrameSource, mapping: DatasetMap) -> bool:
 
 
 def _row(
-    dataset: LeRobotSet,
-    mapping: DatasetMap,
-    maker: RowMaker,
-    one: Recorded,
-    table: pa.Table,
-    texts: Mapping[int, str],
+    dataset: LeRobotSet, mapping: DatasetMap, maker: RowMaker, one: Recorded, table: pa.Table
 ) -> ImportedRow:
     """The row of an episode; of one that cannot be read, what the metadata say."""
     where, tasks = f"{dataset.path}: episode {one.number}", one.said.get("tasks")
-    if texts and not tasks:
-        numbers = dict.fromkeys(_values(TASK, one, table).tolist())
-        tasks = [texts[number] for number in numbers if number in texts]
     task = "; ".join(map(str, tasks)) if isinstance(tasks, list) else str(tasks or "")
     values: dict[str, Any] = {"episode_id": one.name, "task": task or None}
     is_real = mapping.constants.get("side") == Side.REAL.value

@@ -27,8 +27,10 @@ _WIDE: Final = re.compile(r":[^}]*\d{3}")
 _OFFSETS: Final = ("dataset_from_index", "dataset_to_index")
 _BY: Final = ("episode_index", "index")
 """Columns of frames that say whose they are."""
-TASK: Final = "task_index"
+_TASK: Final = "task_index"
 """Column of frames, and of the list of tasks, that says the task."""
+_UNNAMED: Final = "__index_level_0__"
+"""What an index of pandas without a name is called, in which the library keeps the tasks."""
 _NEEDED: Final = ("episode_index", "length")
 
 
@@ -118,7 +120,8 @@ class LeRobotSet:
             InputError: If the metadata tell of none, of one twice, or not where its frames are.
         """
         found: dict[int, Recorded] = {}
-        for where, said in self._entries(columns) if self._is_v3 else self._lines():
+        pattern = "episodes/**/*.parquet" if self._is_v3 else "episodes.jsonl"
+        for where, said in self._entries(pattern, {*_NEEDED, *_OFFSETS, "tasks", *columns}):
             for name in (*_NEEDED, *(_OFFSETS if self._is_v3 else ())):
                 if type(said.get(name)) is not int or not 0 <= said[name] < 2**53:
                     raise InputError(f"{where}: {name} is {said.get(name)!r:.40}, no whole number")
@@ -140,48 +143,41 @@ class LeRobotSet:
             raise InputError(f"{self.path / 'meta'}: {'; '.join(self.notes) or 'has no episodes'}")
         return [found[number] for number in sorted(found)]
 
-    def _entries(self, columns: Collection[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-        """What the metadata of version 3 say, without their statistics."""
-        wanted = {*_NEEDED, *_OFFSETS, "tasks", *columns}
-        for path in sorted((self.path / "meta/episodes").rglob("*.parquet")):
+    def _entries(
+        self, pattern: str, wanted: Collection[str]
+    ) -> Iterator[tuple[str, dict[str, Any]]]:
+        """What files of metadata say by row or line; what of them cannot be read is noted."""
+        for path in sorted((self.path / "meta").glob(pattern)):
             try:
-                table = _table(path, lambda name: name in wanted or name.startswith("videos/"))
+                if path.suffix == ".parquet":
+                    table = _table(path, lambda name: name in wanted or name.startswith("videos/"))
+                    yield from ((str(path), entry) for entry in table.to_pylist())
+                    continue
+                with explained(path, "cannot be read"):
+                    lines = door.bytes_of(path).splitlines()
             except InputError as err:
                 self.notes.append(str(err))
                 continue
-            yield from ((str(path), entry) for entry in table.to_pylist())
+            for number, line in enumerate(lines, start=1):
+                where = f"{path}: line {number}"
+                try:
+                    if line.strip():
+                        yield where, _object(where, line)
+                except InputError as err:
+                    self.notes.append(str(err))
 
-    def _lines(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        """What the metadata of version 2 say."""
-        path = self.path / "meta/episodes.jsonl"
-        with explained(path, "cannot be read"):
-            lines = door.bytes_of(path).splitlines()
-        for number, line in enumerate(lines, start=1):
-            try:
-                if line.strip():
-                    yield f"{path}: line {number}", _object(f"{path}: line {number}", line)
-            except InputError as err:
-                self.notes.append(str(err))
-
-    def tasks(self) -> dict[int, str]:
-        """The tasks by their numbers, as far as the dataset lists them.
-
-        Raises:
-            InputError: If the list cannot be read.
-        """
-        lists = (self.path / "meta/tasks.parquet", self.path / "meta/tasks.jsonl")
-        entries: list[dict[str, Any]] = []
-        for path in filter(Path.is_file, lists):
-            if path.suffix == ".parquet":
-                entries += _table(
-                    path, (TASK, "task", "__index_level_0__").__contains__
-                ).to_pylist()
-            else:
-                lines = self._text(path).splitlines()
-                entries += [_object(str(path), line) for line in lines if line.strip()]
-        # The library keeps their texts in an index of pandas without a name.
-        texts = {one.get(TASK): one.get("task", one.get("__index_level_0__")) for one in entries}
-        return {number: str(text) for number, text in texts.items() if text and number is not None}
+    def _add_tasks(self, episodes: Sequence[Recorded], table: pa.Table) -> None:
+        """Complete the episodes, of which the metadata name no task, by those of their frames."""
+        unnamed = [one for one in episodes if one.rows and not one.said.get("tasks")]
+        if not unnamed or _TASK not in table.column_names:
+            return
+        texts = {
+            entry.get(_TASK): entry.get("task", entry.get(_UNNAMED))
+            for _, entry in self._entries("tasks.*", (_TASK, "task", _UNNAMED))
+        }
+        for one in unnamed:
+            numbers = table[_TASK][one.rows].unique().to_pylist()
+            one.said = {**one.said, "tasks": [texts[n] for n in numbers if texts.get(n)]}
 
     @staticmethod
     def _text(path: Path) -> str:
@@ -205,7 +201,7 @@ class LeRobotSet:
         """
         import pyarrow as pa
 
-        wanted, tables = {*_BY, TASK, *columns}, {}
+        wanted, tables = {*_BY, _TASK, *columns}, {}
         for path in sorted((self.path / "data").rglob("*.parquet")):
             try:
                 tables[path.relative_to(self.path).as_posix()] = _table(path, wanted.__contains__)
@@ -230,7 +226,9 @@ class LeRobotSet:
         order = np.lexsort(numbers[::-1])
         files = np.repeat(list(tables), [part.num_rows for part in tables.values()])[order]
         self._find(episodes, numbers[0][order], numbers[-1][order], files)
-        return table.take(order)
+        table = table.take(order)
+        self._add_tasks(episodes, table)
+        return table
 
     def _find(
         self, episodes: Sequence[Recorded], own: Numbers, index: Numbers, files: Numbers

@@ -26,11 +26,12 @@ _KEYS: Final = ("episode_id", "episode_index", "episode_ix", "episode", "id", "n
 _LISTS: Final = ("episodes", "per_episode")
 """Under which of several lists episodes are."""
 _KINDS: Final = re.compile(
-    r"(\.(parquet|mcap|db3|bag|zstd?|tar|t?gz|bz2|xz|zip|mp4|mkv|mov|avi|webm|jsonl?|ya?ml|txt|csv|h5|hdf5"
-    r"|npz|log))+$",
+    r"(\.(parquet|mcap|db3|bag|zstd?|tar|t?gz|bz2|xz|zip|mp4|mkv|mov|avi|webm|jsonl?|ya?ml|txt|csv"
+    r"|h5|hdf5|npz|log))+$",
     re.IGNORECASE,
 )
 _NUMBER: Final = re.compile(r"0*(\d+)(?:[.,]0+)?", re.ASCII)
+_ZEROS: Final = re.compile(r"(?<![\d.])0+(?=\d)", re.ASCII)
 _REMARK: Final = re.compile(r"^\s*(%|//).*|(^|\s)#.*")
 _LINE: Final = re.compile(r"(?:(?P<id>.*[^\s,;:=])(?:\s*[,;:=]\s*|\s+))?(?P<value>[^\s,;:=]+)")
 
@@ -73,10 +74,9 @@ class Outcomes:
         for said in self._said:
             said.keys = [key for name in keys if (key := said.cells.get(name, "").strip())]
             if not said.keys:
-                raise InputError(
-                    f"{said.where}, column {keys[0]!r}: is empty; it names the episode"
-                )
-            for name in {_plain(key).casefold() for key in said.keys}:
+                place = f"{said.where}, column {keys[0]!r}"
+                raise InputError(f"{place}: is empty; it names the episode")
+            for name in {_alike(_plain(key)) for key in said.keys}:
                 self._whole[name].append(said)
                 self._last[name.rpartition("/")[2]].append(said)
 
@@ -96,11 +96,11 @@ class Outcomes:
         if not self.columns:
             return
         ends = [end for name in names for end in _ends(name)]
-        found = [said for end in ends for said in self._whole.get(end.casefold(), ())]
+        found = [said for end in ends for said in self._whole.get(_alike(end), ())]
         if not found and not any("/" in name for name in names):
             # An episode that is known by no path may be meant by any.
-            found = [said for end in ends for said in self._last.get(end.casefold(), ())]
-        # Names that differ in upper and lower case alone are of two where both are there.
+            found = [said for end in ends for said in self._last.get(_alike(end), ())]
+        # One that is written alike is meant only where none is written the same.
         found = [said for said in found if not {*map(_plain, said.keys)}.isdisjoint(ends)] or found
         if not found:
             self._without.append(names[0])
@@ -114,7 +114,7 @@ class Outcomes:
         if said.of is not None:
             raise InputError(
                 f"{said.where}: {said.keys[0]!r} names two episodes, {said.of} and {names[0]};"
-                f" {self._remedy}write the id, or the folder before the name"
+                " write the id, or the folder before the name"
             )
         said.of = names[0]
         for ours, source in self.columns.items():
@@ -145,8 +145,10 @@ class Outcomes:
     def _choose(self, section: OutcomeFile) -> list[str]:
         """Choose the columns that are read; returns those with the key."""
         header = list(dict.fromkeys(name for said in self._said for name in said.cells))
-        known = [name for name in _KEYS if name in header] or [_KEYS[0]]
-        keys = [section.key] if section.key else known
+        known = [str(name) for name in _KEYS if name in header] or [_KEYS[0]]
+        # Of one file for each episode its place is the name.
+        known = known[:1] if "*" in section.file else known
+        keys: list[str] = [section.key] if section.key else known
         if "episode_id" in section.columns:
             keys = [section.columns["episode_id"].column]
         usual: dict[str, Source] = {ours: Source(column=ours) for ours in SCORES if ours in header}
@@ -246,6 +248,11 @@ def _plain(name: str) -> str:
     path, slash, last = name.strip().replace("\\", "/").strip("/").rpartition("/")
     last = _KINDS.sub("", last) or last
     return path + slash + (found[1] if (found := _NUMBER.fullmatch(last)) else last)
+
+
+def _alike(name: str) -> str:
+    """A name or path as others may write it: in lower case, numbers without zeros before."""
+    return _ZEROS.sub("", name.casefold())
 
 
 def _ends(name: str) -> list[str]:

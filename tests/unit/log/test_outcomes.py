@@ -214,3 +214,12 @@ def test_upper_case_and_archives_are_the_same_names(joined):
         "t.csv", {"t.csv": "id,success\nRUN,1\nrun,0\n"}, "run,model\nrun,act\nRUN,act\n"
     )
     assert ends == {"run": "failure", "RUN": "success"}
+
+
+def test_zeros_before_a_number_are_left_out_where_nothing_is_written_the_same(joined):
+    sheet = "id,success\nepisode_0,1\nepisode_01,0\n"
+    ends, _, _ = joined("s.csv", {"s.csv": sheet}, NUMBERED)
+    assert list(ends.values()) == ["success", "failure"]
+    sheet = "id,success\nrun_1,1\nrun_01,0\n"
+    ends, _, _ = joined("t.csv", {"t.csv": sheet}, "run,model\nrun_01,act\nrun_1,act\n")
+    assert ends == {"run_01": "failure", "run_1": "success"}
