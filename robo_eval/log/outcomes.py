@@ -96,30 +96,31 @@ class Outcomes:
         if not self.columns:
             return
         ends = [end for name in names for end in _ends(name)]
-        found = [said for end in ends for said in self._whole.get(_alike(end), ())]
+        found = [said for end in ends for said in self._meant(end)]
         if not found and not any("/" in name for name in names):
             # An episode that is known by no path may be meant by any.
             found = [said for end in ends for said in self._last.get(_alike(end), ())]
-        # One that is written alike is meant only where none is written the same.
-        found = [said for said in found if not {*map(_plain, said.keys)}.isdisjoint(ends)] or found
         if not found:
             self._without.append(names[0])
             return
         said = found[0]
         if other := next((one for one in found if one is not said), None):
-            raise InputError(
-                f"{said.where}: is about {names[0]}, and so is {other.where}; {self._remedy}leave"
-                " one line"
-            )
+            both = f"{said.where}: is about {names[0]}, and so is {other.where}"
+            raise InputError(f"{both}; {self._remedy}leave one line")
         if said.of is not None:
             raise InputError(
                 f"{said.where}: {said.keys[0]!r} names two episodes, {said.of} and {names[0]};"
-                " write the id, or the folder before the name"
+                f" {self._remedy}write the id, or the folder before the name"
             )
         said.of = names[0]
         for ours, source in self.columns.items():
             place = f"{said.where}, column {source.column!r}"
             yield place, ours, source, said.cells.get(source.column, "").strip()
+
+    def _meant(self, end: str) -> list[_Said]:
+        """What is written the same, or else alike."""
+        alike = self._whole.get(_alike(end), [])
+        return [said for said in alike if end in map(_plain, said.keys)] or alike
 
     def notes(self) -> Iterator[str]:
         """What found no partner, on both sides.

@@ -181,6 +181,9 @@ def test_columns_that_name_different_episodes_are_refused(joined):
     table = "run,model\n0,act\n1,act\n"
     with pytest.raises(InputError, match=r"columns id, file name different.*set outcomes\.key"):
         joined("s.csv", {"s.csv": "id,file,success\n0,1.mcap,1\n1,0.mcap,0\n"}, table)
+    sheet = "id,file,success\n0,Run_1.MCAP,1\n1,Run_0.MCAP,0\n"
+    with pytest.raises(InputError, match=r"names two episodes.*outcomes\.key"):
+        joined("u.csv", {"u.csv": sheet}, "run,model\n0,act\n1,act\nrun_1,act\nrun_0,act\n")
     ends, _, _ = joined(
         "{file: t.csv, key: file}", {"t.csv": "id,file,success\n0,1.mcap,1\n1,0.mcap,0\n"}, table
     )
