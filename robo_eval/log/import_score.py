@@ -90,6 +90,9 @@ def _of_rate(text: str, n: int, read: Reading, source: Conversion, decimals: int
         fits = range(max(ceil(least), 0), min(floor(most), n) + 1)
         if len(fits) == 1:
             return fits[0]
+        # Nobody rounds a share to one decimal; 0.9 is what a program writes of 0.90.
+        if decimals <= 1 and factor == 1 and rate * n == int(rate * n):
+            return int(rate * n)
         if fits:
             break
     how_many = "several numbers" if fits else "no whole number"

@@ -71,11 +71,15 @@ def test_a_rounded_rate_is_the_one_number_of_successes_it_can_be(lab, rate, n, k
     assert sum(row.success for row in rows) == k
 
 
+def test_a_rate_of_one_decimal_is_what_a_program_writes(lab):
+    rows, _ = lab("p,r,n\na,0.9,20\nb,0.5,50\n", RATES)
+    assert sum(row.success for row in rows) == 18 + 25
+
+
 @pytest.mark.parametrize(
     ("table", "columns", "problem"),
     [
         ("k,n\n0.67,150\n", "{rate: k, trials: n}", "several numbers of successes; give successes"),
-        ("k,n\n0.9,50\n", "{rate: k, trials: n}", "several numbers"),
         ("k,n\n0.67,1000\n", "{rate: k, trials: n}", "several numbers.*with all its decimals"),
         ("k,n\n67%,1000\n", "{rate: {column: k, unit: '%'}, trials: n}", "several numbers"),
         ("k,n\n67,1000\n", "{rate: {column: k, scale: 0.01}, trials: n}", "several numbers"),
