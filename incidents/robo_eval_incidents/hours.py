@@ -7,7 +7,6 @@ import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
@@ -28,9 +27,26 @@ from robo_eval_incidents.lists import Filter, filtered
 from robo_eval_incidents.log import IncidentLog
 from robo_eval_incidents.record import Record
 from robo_eval_incidents.schema import INCIDENTS, TIMES
-from robo_eval_incidents.spans import NONE, Ints, Spans, clipped, holds, merged, within, without
+from robo_eval_incidents.spans import (
+    NONE,
+    Ints,
+    Spans,
+    clipped,
+    covered,
+    holds,
+    merged,
+    within,
+    without,
+)  # fmt: skip
 from robo_eval_incidents.text import LATEST_NS, span_text, when
-from robo_eval_incidents.totals import Counted, Total, counted_once
+from robo_eval_incidents.totals import (
+    HOUR_NS,
+    ROUNDING_NS,
+    Counted,
+    Piece,
+    Total,
+    counted_once,
+)  # fmt: skip
 from robo_eval_incidents.words import Engagement, Via
 
 GAP_S: Final = 300.0
@@ -39,9 +55,6 @@ UNNAMED: Final = "unnamed"
 """What a robot is called whose episodes do not name it."""
 SLACK_NS: Final = 10**9
 """Clocks of people and robots may differ by so much."""
-_ROUNDING_NS: Final = 10**6
-"""Lengths are kept in seconds; what overlaps by less was rounded."""
-_HOUR_NS: Final = 3_600 * 10**9
 _NAMED: Final = 3
 """Incidents that are named of a shift that was to be without."""
 _BY: Final = "robo-eval"
@@ -245,7 +258,7 @@ def _told(row: Any) -> dict[str, Any]:  # noqa: ANN401 - a row of the table
 def _amounts(row: Any) -> Iterator[str]:  # noqa: ANN401 - a row of the table
     if row.total_ns is not None:
         ns = _known_ns(row)
-        yield "hours not known" if ns is None else f"{ns / _HOUR_NS:.6g} h in that time"
+        yield "hours not known" if ns is None else f"{ns / HOUR_NS:.6g} h in that time"
     if row.km is not None:
         yield f"{row.km:.6g} km"
 
@@ -292,7 +305,7 @@ class HoursRow:
         return self.mode is not Engagement.OFF
 
 
-_Kind = Literal["overlap", "gap", "outside", "contradicted", "part"]
+_Kind = Literal["overlap", "gap", "outside", "contradicted", "part", "beyond"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -304,13 +317,14 @@ class Finding:
             shift or run that was not logged, `outside` for an incident while nothing was logged,
             which counts all the same, `contradicted` for a shift that was reported to be without
             incidents and had some, `part` for a total of a period that lies partly in this one,
-            which does not count.
+            which does not count, `beyond` for what of a total its period has no time for beside
+            all else, which does not count.
         robot: Robot; None where a shift of a whole station is meant.
         side: Side.
         start_ns: Start, UTC.
         end_ns: End, UTC.
         within: What a gap is a part of, `shift` or `run` of a trial; what of a total does not
-            count for its overlap with another one: `hours`, `km` or both.
+            count for its overlap with another one: `hours`, `km` or both; hours that are beyond.
         name: Shift, or digest of the trial's plan, it is about; empty of an overlap or incident.
         by: Who reported the shift without incidents.
         named: Ids and names: of both times of an overlap, or of the first incidents.
@@ -333,6 +347,8 @@ class Finding:
         """Which total does not count, and why."""
         *rival, one = (name for _, name in self.named)
         told = f"{one}, {self.robot} ({self.side}), {span_text(self.start_ns, self.end_ns)}"
+        if self.kind == "beyond":
+            return f"{told}: {self.within} are more than its time has beside what else counts"
         if not rival:
             return f"{told}, lies partly in this period"
         return f"{told}: {self.within} overlap {rival[0]}, which counts"
@@ -348,6 +364,8 @@ class Finding:
         span = f"{when(self.start_ns)} to {when(self.end_ns)}"
         is_known = self.start_ns == self.end_ns
         match self.kind:
+            case "beyond":
+                return self.why
             case "part":
                 return f"{self.names}, {whose}, {span_text(self.start_ns, self.end_ns)}"
             case "overlap":
@@ -367,6 +385,7 @@ TITLES: Final = {
     "outside": "incidents at times that were not logged",
     "contradicted": "reported without incidents, with some",
     "part": "totals that lie partly in the period, and do not count",
+    "beyond": "hours beyond those of their period, which do not count",
 }
 """What findings of each kind are, in words."""
 
@@ -617,30 +636,48 @@ class _Period:
                 self.not_counted.append(_about_totals("part", one))
         found = {}
         for body, totals in whole.items():
-            clocked = partial(self._clocked, self._bodies.get(body))
-            found[body], twice = counted_once(totals, clocked)
+            times = self._bodies.get(body)
+            at_work = NONE if times is None else times.at_work
+            found[body], dropped = counted_once(
+                totals,
+                self._clocked(times, totals),
+                lambda at, work=at_work: at - int(covered(work, np.array([at]))[0]),
+            )
             self.not_counted.extend(
-                _about_totals("overlap", one.rival, one.total, what=one.what) for one in twice
+                _about_totals("overlap", rival, one, what=what)
+                if rival
+                else _about_totals("beyond", one, what=what)
+                for one, rival, what in dropped
             )
         return found
 
-    def _clocked(self, times: _Times | None, total: Total) -> tuple[int, float]:
-        """The ns and kilometres that were logged by the clock within a total."""
+    def _clocked(self, times: _Times | None, totals: Iterable[Total]) -> dict[str, list[Piece]]:
+        """What was logged by the clock between begins and ends of totals, each time once."""
+        found: dict[str, list[Piece]] = {"hours": [], "km": []}
         if times is None:
-            return 0, 0.0
-        of_all = total.mode is Engagement.UNKNOWN
-        wanted = [
-            number
-            for (mode, _), number in self._keys.items()
-            if (mode != Engagement.OFF.value if of_all else mode == total.mode.value)
-        ]
-        is_of = np.isin(times.keys, wanted)
-        starts = np.maximum(times.spans[is_of, 0], total.start_ns)
-        ends = np.minimum(times.spans[is_of, 1], total.end_ns)
-        share = np.maximum(ends - starts, 0) / np.maximum(times.lengths[is_of], 1)
-        km = float(np.nansum(times.km[is_of] * share))
-        bounds = np.array([total.start_ns]), np.array([total.end_ns])
-        return int(within(merged(times.spans[is_of]), *bounds)[0]), km
+            return found
+        cuts = np.unique(_spans_of(totals))
+        alone = np.zeros_like(times.spans)
+        for is_of in (times.is_off, ~times.is_off):
+            alone[is_of] = _alone(times.spans[is_of])
+        km = np.nan_to_num(times.km) * (alone[:, 1] - alone[:, 0]) / np.maximum(times.lengths, 1)
+        for (mode, task), number in self._keys.items():
+            is_of = times.keys == number
+            if not is_of.any():
+                continue
+            spans, ways = alone[is_of], np.cumsum(km[is_of])
+            ns = within(merged(spans), cuts[:-1], cuts[1:])
+            upto = np.column_stack((ways - km[is_of], ways))
+            far = np.diff(np.interp(cuts, spans.ravel(), upto.ravel()))
+            for name, amounts in (("hours", ns), ("km", far)):
+                found[name] += [
+                    Piece(begin, end, Engagement(mode), task, amount)
+                    for begin, end, amount in zip(
+                        cuts[:-1].tolist(), cuts[1:].tolist(), amounts.tolist(), strict=True
+                    )
+                    if amount
+                ]
+        return found
 
     def rows(self) -> tuple[HoursRow, ...]:
         """Hours by robot, side, mode and task; what was off yields to all else."""
@@ -662,8 +699,8 @@ class _Period:
                         side=side,
                         mode=Engagement(mode),
                         task=task,
-                        hours=int(alone[is_of].sum()) / _HOUR_NS,
-                        nil_hours=int(alone_nil[is_of].sum()) / _HOUR_NS,
+                        hours=int(alone[is_of].sum()) / HOUR_NS,
+                        nil_hours=int(alone_nil[is_of].sum()) / HOUR_NS,
                         times=int(count),
                         km=None if np.isnan(km[is_of]).all() else float(np.nansum(km[is_of])),
                     )
@@ -677,7 +714,7 @@ class _Period:
                 )  # fmt: skip
                 found[place] = replace(
                     before,
-                    hours=before.hours if ns is None else (before.hours or 0.0) + ns / _HOUR_NS,
+                    hours=before.hours if ns is None else (before.hours or 0.0) + ns / HOUR_NS,
                     times=before.times + 1,
                     km=before.km if km_ is None else (before.km or 0.0) + km_,
                 )
@@ -697,7 +734,7 @@ class _Period:
             is_new = np.append(True, reach[1:] > reach[:-1])
             latest = np.maximum.accumulate(np.where(is_new, np.arange(len(spans)), 0))
             ends = np.minimum(spans[1:, 1], reach[:-1])
-            for place in np.flatnonzero(ends - spans[1:, 0] > _ROUNDING_NS).tolist():
+            for place in np.flatnonzero(ends - spans[1:, 0] > ROUNDING_NS).tolist():
                 first, second = (times.names[places[one]] for one in (latest[place], place + 1))
                 yield Finding(
                     kind="overlap",
@@ -839,6 +876,13 @@ def _about(kind: _Kind, one: Total | Shift, **more: Any) -> Finding:  # noqa: AN
     )
 
 
+def _alone(spans: Spans) -> Spans:
+    """What of each span, by their begin, no earlier one has."""
+    reach = np.append(spans[:1, 0], np.maximum.accumulate(spans[:, 1])[:-1])
+    starts = np.maximum(spans[:, 0], reach)
+    return np.column_stack((starts, np.maximum(spans[:, 1], starts)))
+
+
 def _counted_once(times: _Times, nil: Spans) -> tuple[Ints, Ints]:
     """What of each time no earlier one has, ns, and as much of it in quiet shifts."""
     alone = np.zeros(len(times.spans), dtype=np.int64)
@@ -848,9 +892,7 @@ def _counted_once(times: _Times, nil: Spans) -> tuple[Ints, Ints]:
         spans = times.spans[is_of]
         if not len(spans):
             continue
-        reach = np.append(spans[0, 0], np.maximum.accumulate(spans[:, 1])[:-1])
-        starts = np.maximum(spans[:, 0], reach)
-        ends = np.maximum(spans[:, 1], starts)
+        starts, ends = _alone(spans).T
         alone[is_of] = ends - starts - within(taken, starts, ends)
         quiet[is_of] = within(without(nil, taken), starts, ends)
     return alone, quiet

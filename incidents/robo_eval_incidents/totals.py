@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from heapq import heappop, heappush, heapreplace
+from typing import Final, NamedTuple
 
 from robo_eval.core.kinds import Side
 from robo_eval_incidents.words import Engagement
+
+HOUR_NS: Final = 3_600 * 10**9
+ROUNDING_NS: Final = 10**6
+"""Lengths are kept in seconds; what overlaps by less was rounded."""
 
 
 class Total(NamedTuple):
@@ -52,11 +57,31 @@ class Counted(NamedTuple):
 
 
 class Dropped(NamedTuple):
-    """A total that overlaps one that counts in its place, and what of it does not count."""
+    """What of a total does not count: it overlaps a rival, or no time is left for it."""
 
     total: Total
-    rival: Total
+    rival: Total | None
     what: str
+
+
+class Piece(NamedTuple):
+    """Hours, ns, or kilometres that count already, as far as is known when and at what."""
+
+    start_ns: int
+    end_ns: int
+    mode: Engagement
+    task: str
+    amount: float
+
+    def may_be_in(self, mode: Engagement, task: str) -> bool:
+        """Whether sums of a mode and task may hold them."""
+        modes = {self.mode, mode}
+        is_one = len(modes) == 1 or (Engagement.UNKNOWN in modes and Engagement.OFF not in modes)
+        return is_one and (self.task == task or "" in (self.task, task))
+
+    def is_loose(self, mode: Engagement, task: str) -> bool:
+        """Whether sums of a mode and task that may hold them may as well not."""
+        return (self.mode is not mode is not Engagement.UNKNOWN) or bool(task > self.task)
 
 
 def heaviest(totals: Iterable[Total], weight: Callable[[Total], float]) -> dict[str, Total]:
@@ -85,50 +110,107 @@ def heaviest(totals: Iterable[Total], weight: Callable[[Total], float]) -> dict[
 
 
 def counted_once(
-    totals: Iterable[Total], clocked: Callable[[Total], tuple[int, float]]
+    totals: Iterable[Total], clocked: Mapping[str, Iterable[Piece]], free: Callable[[int], int]
 ) -> tuple[list[Counted], list[Dropped]]:
     """What totals of one robot and side add to what was logged by the clock.
 
-    What was logged by the clock within a period, in the same mode, is a part of its total: only the
-    rest is added. Nobody can tell how much two totals of one mode have in common whose periods
-    overlap, so of hours, and of kilometres, those totals count that have the most without common
-    time. A total of all modes holds those of single ones.
+    Nobody can tell how much two totals of one mode and task have in common whose periods overlap,
+    so of hours, and of kilometres, those totals count that have the most without common time. One
+    without a mode is of all modes, one without a task of all tasks. It may hold whatever counts
+    already within its period, and only its rest is added. More than the clock has is not counted.
 
     Args:
         totals: The totals.
-        clocked: Of a total, the ns and kilometres within its period that were logged by the clock,
-            in its mode, or in any that is not `off` if its mode is `unknown`.
+        clocked: What was logged by the clock, as `hours` and `km`.
+        free: How much time, ns, nothing at work was logged by the clock up to a time.
 
     Returns:
-        What counts, and what does not for its overlap with that.
+        What counts, and what does not.
     """
+    groups: dict[tuple[bool, bool, Engagement, str], list[Total]] = defaultdict(list)
+    for one in sorted(totals, key=lambda one: (one.start_ns, one.end_ns, one.record_id)):
+        # What may hold most comes last.
+        groups[one.mode is Engagement.UNKNOWN, not one.task, one.mode, one.task].append(one)
+    pieces = {"hours": list(clocked["hours"]), "km": list(clocked["km"])}
     found: list[Counted] = []
     dropped: list[Dropped] = []
-    of_mode: dict[Engagement, list[Total]] = defaultdict(list)
-    for total in sorted(totals, key=lambda one: (one.start_ns, one.end_ns, one.record_id)):
-        of_mode[total.mode].append(total)
-    # What holds all modes comes last.
-    for mode in sorted(of_mode, key=lambda one: (one is Engagement.UNKNOWN, one)):
-        own = of_mode[mode]
-        hours = heaviest((o for o in own if o.total_ns is not None), lambda o: o.total_ns or 0)
-        ways = heaviest((o for o in own if o.km is not None), lambda o: o.km or 0.0)
-        inner = [o for o in found if o.total.mode is not Engagement.OFF]
-        for total in own:
-            given = {"hours": (total.total_ns, hours), "km": (total.km, ways)}
-            lost = [name for name, (amount, kept) in given.items()
-                    if amount is not None and total.record_id not in kept]  # fmt: skip
+    for (*_, mode, task), own in sorted(groups.items()):
+        given = {"hours": {o: o.total_ns for o in own if o.total_ns is not None},
+                 "km": {o: o.km for o in own if o.km is not None}}  # fmt: skip
+        rests: dict[str, dict[Total, float]] = {}
+        for name, amounts in given.items():
+            kept = heaviest(amounts, amounts.__getitem__)
+            chosen = [(one, amounts[one]) for one in own if one.record_id in kept]
+            rests[name], pieces[name] = _rests(chosen, pieces[name], mode, task)
+        for one in own:
+            lost = [name for name in given if one in given[name] and one not in rests[name]]
             if lost:
-                rivals = given[lost[0]][1].values()
-                rival = next(one for one in rivals if one.overlaps(total))
-                dropped.append(Dropped(total, rival, " and ".join(lost)))
-            if total.record_id not in {*hours, *ways}:
-                continue
-            ns, km = clocked(total)
-            if mode is Engagement.UNKNOWN:
-                near = [one for one in inner if one.total.overlaps(total)]
-                ns += sum(one.ns or 0 for one in near)
-                km += sum(one.km or 0.0 for one in near)
-            rest_ns = max(0, (total.total_ns or 0) - ns) if total.record_id in hours else None
-            rest_km = max(0.0, (total.km or 0.0) - km) if total.record_id in ways else None
-            found.append(Counted(total, rest_ns, rest_km))
-    return found, dropped
+                rival = next(other for other in rests[lost[0]] if other.overlaps(one))
+                dropped.append(Dropped(one, rival, " and ".join(lost)))
+            ns, km = rests["hours"].get(one), rests["km"].get(one)
+            if (ns, km) != (None, None):
+                found.append(Counted(one, None if ns is None else int(ns), km))
+    return _fitting(found, dropped, free), dropped
+
+
+def _rests(
+    chosen: Iterable[tuple[Total, float]], pieces: list[Piece], mode: Engagement, task: str
+) -> tuple[dict[Total, float], list[Piece]]:
+    """What totals without common time, by their begin, add to what counts already.
+
+    As much as can be is a part of them: first what is surely of their mode and task, of that
+    first what ends first.
+
+    Returns:
+        The rest of each, and all that counts then; what is a part of a total is known better.
+    """
+    ahead = sorted(one for one in pieces if one.may_be_in(mode, task))
+    after = [one for one in pieces if not one.may_be_in(mode, task)]
+    rests: dict[Total, float] = {}
+    near: list[tuple[bool, int, Piece]] = []
+    for total, rest in chosen:
+        upto = bisect_left(ahead, total.end_ns, key=lambda one: one.start_ns)
+        for one in ahead[:upto]:
+            heappush(near, (one.is_loose(mode, task), one.end_ns, one))
+        del ahead[:upto]
+        while near and rest:
+            one = near[0][2]
+            part = min(rest, one.amount) if one.end_ns > total.start_ns else 0
+            if part:
+                begin, end = max(one.start_ns, total.start_ns), min(one.end_ns, total.end_ns)
+                own_mode = one.mode if mode is Engagement.UNKNOWN else mode
+                after.append(Piece(begin, end, own_mode, one.task or task, part))
+                rest -= part
+            left = one._replace(amount=one.amount - part)
+            if part and left.amount:
+                heapreplace(near, (*near[0][:2], left))
+            else:
+                heappop(near)
+                after += [left] * bool(left.amount)
+        rests[total] = rest
+        after.append(Piece(total.start_ns, total.end_ns, mode, task, rest))
+    return rests, after + ahead + [one for *_, one in near]
+
+
+def _fitting(
+    found: Iterable[Counted], dropped: list[Dropped], free: Callable[[int], int]
+) -> list[Counted]:
+    """What counts with no more hours in any time than it has; what goes beyond is dropped."""
+    # By end: what was taken before has to be over by then.
+    ordered = sorted(found, key=lambda one: one.total.end_ns)
+    taken: dict[int, int] = dict.fromkeys(sorted(one.total.start_ns for one in ordered), 0)
+    since = {begin: free(begin) for begin in taken}
+    for place, (total, ns, km) in enumerate(ordered):
+        if not ns or total.mode is Engagement.OFF:
+            continue
+        end = free(total.end_ns)
+        room = min(
+            end - since[begin] - used for begin, used in taken.items() if begin <= total.start_ns
+        )
+        fits = ns if ns - room < ROUNDING_NS else max(room, 0)
+        for begin in taken:
+            taken[begin] += fits * (begin <= total.start_ns)
+        if fits < ns:
+            ordered[place] = Counted(total, fits, km)
+            dropped.append(Dropped(total, None, f"{(ns - fits) / HOUR_NS:.6g} h"))
+    return ordered

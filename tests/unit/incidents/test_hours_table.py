@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from datetime import date
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
 import pytest
@@ -22,7 +22,7 @@ from robo_eval_incidents.paper import printed
 from robo_eval_incidents.schema import TIMES
 from robo_eval_incidents.standing import standing
 from robo_eval_incidents.text import span_of, span_text
-from robo_eval_incidents.totals import Total, heaviest
+from robo_eval_incidents.totals import Piece, Total, counted_once, heaviest
 from robo_eval_incidents.trends import trends
 from robo_eval_incidents.verify import verify_log
 from robo_eval_incidents.words import Engagement, Via
@@ -136,6 +136,161 @@ def test_no_other_choice_of_sums_without_common_time_has_more(drawn):
     # Nothing that would fit beside the chosen ones is lost.
     for one in totals:
         assert one.record_id in found or any(one.overlaps(kept) for kept in found.values())
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+@pytest.mark.parametrize(
+    ("lines", "right"),
+    [
+        # A sum of a mode over months whose sums are of all modes.
+        ([(QUARTER, 90, "autonomous"), *((f"2026-0{n}", 100, "unknown") for n in (1, 2, 3))], 300),
+        ([("2026-01-01/2026-02-28", 60, "autonomous"), ("2026-01", 100, "unknown"),
+          ("2026-02", 100, "unknown")], 200),
+        ([(QUARTER, 250, "autonomous"), *((f"2026-0{n}", 80, "unknown") for n in (1, 2, 3))], 250),
+        # The manual hours may be those of February, which nothing else fills.
+        ([("2026-01", 150, "autonomous"), ("2026-01-01/2026-02-28", 10, "manual"),
+          ("2026-01", 100, "unknown"), ("2026-02", 100, "unknown")], 250),
+        # Off is no mode at work.
+        ([(QUARTER, 500, "off"), ("2026-01", 100, "unknown")], 100),
+        ([("2026-01", 700, "autonomous"), ("2026-01", 700, "manual")], 744),
+    ],
+)  # fmt: skip
+def test_sums_of_all_modes_hold_hours_of_one_mode_once(log, say, lines, right, backwards):
+    for line in lines[:: -1 if backwards else 1]:
+        say(log, body(*line))
+    assert hours(log).total() == pytest.approx(right)
+    assert standing(log).real.hours == pytest.approx(right)
+
+
+def test_sums_of_two_tasks_add_up_and_one_of_all_tasks_holds_them(log, table):
+    header = "robot,period,hours,km,mode,task"
+    two = ["a,2026-01,100,10,,pick", "a,2026-01,50,5,,place"]
+    import_hours(log, table(*two, header=header), by="Operator A")
+    (pick, place) = hours(log).rows
+    assert (pick.hours, place.hours) == (pytest.approx(100), pytest.approx(50))
+    more = ["a,2026-Q1,200,40,autonomous,", "a,2026-01,40,4,autonomous,place"]
+    import_hours(log, table(*more, header=header), by="Operator A")
+    found = hours(log)
+    # All hours of January may be autonomous ones of the quarter, which says nothing of tasks.
+    assert found.total() == pytest.approx(200)
+    assert sum(row.km or 0 for row in found.rows) == pytest.approx(40)
+    assert not found.findings
+
+
+def test_hours_beyond_those_of_their_period_do_not_count_and_are_named(log, say):
+    say(log, clocked(0, 20, "manual"))
+    one = say(log, body("2026-01", 744, "autonomous"))
+    (beyond,) = hours(log).of("beyond")
+    assert hours(log).total() == pytest.approx(744)
+    (why,) = standing(log).real.left_out
+    assert why.startswith(f"{one.name}, cart_1 (real), 2026-01: 20 h are more than")
+    assert str(beyond) == why
+    assert why in printed(log)
+    say(log, body("2026-01", 744, "off"))
+    say(log, body("2026-01", 744, "autonomous", robot="cart_2"))
+    assert len(hours(log).of("beyond")) == 1
+
+
+_MODES = (Engagement.AUTONOMOUS, Engagement.MANUAL, Engagement.UNKNOWN)
+_SUM = st.tuples(
+    st.sampled_from(_MODES), st.sampled_from(["", "pick", "place"]), st.integers(0, 4),
+    st.integers(1, 4), st.booleans(),
+)  # fmt: skip
+
+
+@given(
+    st.lists(st.integers(0, 3), min_size=20, max_size=20),
+    st.lists(_SUM, max_size=6),
+    st.integers(0, 3),
+)
+def test_counted_hours_are_no_more_than_there_were_and_no_less_than_is_sure(ledger, sums, by_clock):
+    """Sums are those of a known ledger: hours in five days, of two modes and two tasks."""
+    day = 24 * HOUR
+    places = list(product(range(5), _MODES[:2], ["pick", "place"]))
+    of = dict(zip(places, ledger, strict=True))
+
+    def within(mode, task, first, days):
+        return [
+            place for place in places
+            if first <= place[0] < first + days and mode in (place[1], Engagement.UNKNOWN)
+            and task in (place[2], "")
+        ]  # fmt: skip
+
+    def total(number, mode, task, first, days):
+        amount = sum(of[place] for place in within(mode, task, first, days))
+        end = first + days
+        return Total(
+            f"{number}",
+            "",
+            "a",
+            Side.REAL,
+            mode,
+            task,
+            first * day,
+            end * day,
+            amount * HOUR,
+            amount,
+        )
+
+    pieces = [
+        Piece(at * day, (at + 1) * day, mode, task, min(by_clock, of[at, mode, task]))
+        for at, mode, task in places
+        if by_clock
+    ]
+    known = {
+        "km": pieces,
+        "hours": [one._replace(amount=one.amount * HOUR) for one in pieces],
+    }
+    totals = [total(number, *drawn[:4]) for number, drawn in enumerate(sums)]
+    counted, dropped = counted_once(totals, known, lambda at: at)
+    assert all(one.rival for one in dropped)
+    clocked_h = sum(one.amount for one in pieces)
+    of_hours = clocked_h + sum(one.ns or 0 for one in counted) / HOUR
+    of_km = clocked_h + sum(one.km or 0 for one in counted)
+    assert of_hours == of_km
+    # No hour twice: never more than the days that something was said of have in all.
+    said = {place for drawn in sums for place in within(*drawn[:4])}
+    assert of_hours <= clocked_h + sum(
+        of[place] - (min(by_clock, of[place]) if by_clock else 0) for place in said
+    )
+    # None lost: no less than sums say that have nothing in common with each other.
+    best = max(
+        sum((one.total_ns or 0) // HOUR for one in some)
+        for count in range(len(totals) + 1)
+        for some in combinations(totals, count)
+        if not any(set(within(*_place(a))) & set(within(*_place(b)))
+                   for a, b in combinations(some, 2))
+    )  # fmt: skip
+    assert of_hours >= best
+
+
+def _place(total: Total) -> tuple[Any, ...]:
+    day = 24 * HOUR
+    first = total.start_ns // day
+    return total.mode, total.task, first, total.end_ns // day - first
+
+
+@given(st.lists(st.tuples(st.integers(0, 8), st.integers(1, 4), st.integers(1, 4)), max_size=8))
+def test_what_counts_fits_into_every_time_and_only_what_does_not_is_dropped(drawn):
+    modes = [one for one in Engagement if one not in (Engagement.OFF, Engagement.UNKNOWN)]
+    totals = [
+        Total(
+            f"{place}", "", "a", Side.REAL, modes[place % len(modes)], f"{place}", begin * HOUR,
+            (begin + length) * HOUR, min(length, amount) * HOUR, None,
+        )
+        for place, (begin, length, amount) in enumerate(drawn)
+    ]  # fmt: skip
+    counted, dropped = counted_once(totals, {"hours": [], "km": []}, lambda at: at)
+    for begin, end in combinations(range(14), 2):
+        inner = [one.ns or 0 for one in counted
+                 if begin * HOUR <= one.total.start_ns and one.total.end_ns <= end * HOUR]  # fmt: skip
+        assert sum(inner) <= (end - begin) * HOUR
+    is_full = any(
+        sum(one.total_ns or 0 for one in totals
+            if begin * HOUR <= one.start_ns and one.end_ns <= end * HOUR) > (end - begin) * HOUR
+        for begin, end in combinations(range(14), 2)
+    )  # fmt: skip
+    assert bool(dropped) == is_full
 
 
 def test_hours_and_kilometres_of_a_quarter_and_its_months_count_each_by_themselves(log, say):
