@@ -31,7 +31,7 @@ _HOUR_NS: Final = 3_600 * 10**9
 class Clock(Section):
     """How soon somebody has to be told."""
 
-    hours: Annotated[float, Field(gt=0.0, le=87_600.0)]
+    hours: Annotated[float, Field(strict=True, gt=0.0, le=87_600.0)]
     """Within how many hours."""
     to: Name
     """Who is told."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
@@ -17,7 +17,7 @@ from robo_eval.core.canonical import canonical_json
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import Side
 from robo_eval.core.names import unknown_name
-from robo_eval.log.cells import CellError, Reading
+from robo_eval.log.cells import CellError, Reading, excel_hint
 from robo_eval.log.csv_records import records
 from robo_eval.log.evidence_read import bytes_of, check_columns
 from robo_eval_incidents.hours import Logged
@@ -25,7 +25,7 @@ from robo_eval_incidents.kinds import Exposure, plain, section_of
 from robo_eval_incidents.log import IncidentLog, check_past
 from robo_eval_incidents.schema import TIMES
 from robo_eval_incidents.table_map import Source, TableMap
-from robo_eval_incidents.text import period_of, span_text
+from robo_eval_incidents.text import PERIODS, UNKNOWN, span_text
 from robo_eval_incidents.words import Engagement, Via
 
 COLUMNS: Final = ("robot", "period", "hours", "km", "mode", "side", "task", "policy")
@@ -38,6 +38,18 @@ _CLOCK: Final = re.compile(r"(\d+):([0-5]\d)(?::([0-5]\d))?", re.ASCII)
 """Hours and minutes, as spreadsheets show lengths of time."""
 # Made once for this use, so that a line that is read twice is one record.
 _LINES: Final = uuid.UUID("0b9a1c9b-3f3b-5f0c-8d2f-0a6f2a3c7be1")
+
+
+_YEAR: Final = re.compile(r"(?<!\d)(19|20)\d\d(?!\d)", re.ASCII)
+_TOTAL: Final = re.compile(
+    r"(grand |annual |fleet |sub-?)?totals?|sum|gesamt(summe)?|summe|insgesamt", re.IGNORECASE
+)
+"""What tables call a line that adds up those of all robots."""
+
+
+def _shape(name: str) -> str:
+    """What kinds of signs a name has: letters, and each digit."""
+    return re.sub(r"[^\W\d_]+", "a", re.sub(r"\d", "9", name))
 
 
 def _ours(name: str) -> str:
@@ -64,6 +76,8 @@ class HoursMap(TableMap):
 
     columns: dict[Ours, Source]
     constants: dict[Ours, str] = Field(default_factory=dict)
+    ignore: tuple[str, ...] = ()
+    """Columns of a wide table that look like periods and are none."""
 
     @classmethod
     def plain(cls, path: Path) -> Self:
@@ -103,10 +117,12 @@ class HoursMap(TableMap):
 
     def _check_source(self, name: str, source: Source) -> None:
         valid = _UNITS.get(name, ())
-        if source.unit and source.unit not in valid:
+        if valid and source.unit and source.unit not in valid:
             raise ValueError(f"columns.{name}.unit: {unknown_name('unit', source.unit, valid)}")
         if name not in ("period", *_UNITS):
             super()._check_source(name, source)
+        elif name == "period":
+            self._check_unit(name, source)
 
     def lines(self, path: Path) -> list[Line]:
         """The lines of a table, as records.
@@ -115,9 +131,7 @@ class HoursMap(TableMap):
             InputError: If it cannot be read, or a line is none.
         """
         with self.records(path) as found:
-            wide = [name for name in found.header if self.wide and self._is_period(name)]
-            if self.wide and not wide:
-                raise InputError(f"{path}: no column is called by a period as {self._path} has it")
+            wide = self._periods(found.header, f"{path}: line {found.line}") if self.wide else []
             return [
                 self._line(theirs, column, f"{path}: line {number}, column ")
                 for number, cells in found
@@ -127,16 +141,52 @@ class HoursMap(TableMap):
                 if not column or theirs[column].strip() not in self.missing
             ]
 
-    def _is_period(self, name: str) -> bool:
-        with suppress(ValueError):
-            return bool(self._period(name))
-        return False
+    def _periods(self, header: Sequence[str], where: str) -> list[str]:
+        """The columns of a wide table that are called by periods, each by one of its own.
 
-    def _period(self, text: str) -> tuple[int, int]:
-        formats = self.columns.get("period", Source()).formats
-        begin, end = self.reading.span(text, formats) if formats else period_of(text)
-        if end is None:
-            raise CellError(f"{text!r:.60} is a time, no period")
+        Raises:
+            InputError: If there is none, two are of one, or one is left that looks like them.
+        """
+        own = {*self.ignore, *(one for source in self.columns.values() for one in source.names)}
+        periods: dict[tuple[int, int], str] = {}
+        others: list[str] = []
+        for name in header:
+            if name in own:
+                continue
+            try:
+                period = self._period(name)
+            except ValueError:
+                others.append(name)
+                continue
+            if period in periods:
+                twice = " and ".join(repr(one) for one in (periods[period], name))
+                raise InputError(f"{where}: columns {twice} are of one period; leave one out")
+            periods[period] = name
+        if not periods:
+            raise InputError(f"{where}: no column is called by a period as {self._path} has it")
+        shapes = {_shape(name) for name in periods.values()}
+        for name in others:
+            if _shape(name) in shapes or _YEAR.search(name):
+                raise InputError(
+                    f"{where}: column {name!r:.60} is no period as {self._path} has it; add what it"
+                    " is written in to the formats of period, rename it, or list it under `ignore`"
+                )
+        return list(periods.values())
+
+    def _period(self, *cells: str) -> tuple[int, int]:
+        """Begin and end of a period in one cell, or in two, of which the second has the end."""
+        text, source = " ".join(cells), self.columns.get("period", Source())
+        try:
+            begin, end = self.span(text)
+        except ValueError:
+            with suppress(ValueError):
+                (begin, _), (last, end) = map(self.span, cells)
+                return begin, last if end is None else end
+            if source.formats or source.unit:
+                raise
+            end = None
+        if end is None or text == UNKNOWN:
+            raise CellError(f"{text!r:.60} is no period; write it like {PERIODS}{excel_hint(text)}")
         return begin, end
 
     def _line(self, theirs: Mapping[str, str], wide: str, where: str) -> Line:
@@ -158,9 +208,12 @@ class HoursMap(TableMap):
                 text = of_wide[name] if name in of_wide else self.text(name, theirs)
                 if text in self.missing:
                     continue
-                given |= {name: text} if name != "period" else dict(
-                    zip(("start_ns", "until_ns"), self._period(text), strict=True)
-                )  # fmt: skip
+                if name != "period":
+                    given[name] = text
+                    continue
+                cells = [theirs[one].strip() for one in self.columns.get(name, Source()).names]
+                is_whole = " ".join(cells) == text
+                given["start_ns"], given["until_ns"] = self._period(*cells if is_whole else [text])
             except ValueError as err:
                 raise InputError(f"{name}: {err}") from err
         if "start_ns" not in given:
@@ -198,6 +251,11 @@ def read_hours(path: Path, columns: HoursMap | None = None) -> list[Line]:
     """
     lines: dict[str, Line] = {}
     for line in (columns or HoursMap.plain(path)).lines(path):
+        if _TOTAL.fullmatch(line.body.robot):
+            raise InputError(
+                f"{line.where}robot: {line.body.robot!r} is no robot but a sum of several; leave"
+                " this line out"
+            )
         before = lines.setdefault(line.record_id, line)
         if before is not line:
             raise InputError(f"{line.where}period: says the same as {before.where.split(', ')[0]}")

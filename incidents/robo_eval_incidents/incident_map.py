@@ -23,7 +23,10 @@ from robo_eval_incidents.words import Answer, Category, Engagement, Question, Se
 _PLAIN: Final = tuple(
     name for name in COLUMNS if name not in UNREAD and name not in ("quantities", "answers")
 )
-_WITH_UNIT: Final = re.compile(r"(?P<number>.*?\d)\s*(?P<unit>(?![eE][+-]?\d)[^\d\s.,'].*)?")
+_WITH_UNIT: Final = re.compile(
+    r"(?P<number>.*?\d)\s*"
+    r"(?P<unit>(?![eE][+-]?\d)[^\d\s.,'\u2019\u02bc\u00b4].*)?"
+)
 """A number, and the unit behind it, which is not the exponent."""
 
 
@@ -69,10 +72,9 @@ class IncidentMap(TableMap):
             raise ValueError("says nothing about 'source_id', which versions need")
         return self
 
-    def _check_source(self, name: str, source: Source) -> None:
-        super()._check_source(name, source)
-        if source.unit and not name.startswith("quantities."):
-            raise ValueError(f"columns.{name}.unit: {name} has none; leave it out")
+    def _check_unit(self, name: str, source: Source) -> None:
+        if not name.startswith("quantities."):
+            super()._check_unit(name, source)
 
     @property
     def makes_ids(self) -> bool:
@@ -125,7 +127,7 @@ class IncidentMap(TableMap):
             try:
                 text = self.text(name, theirs)
                 if base == "time" and base in self.columns:
-                    text = self._time(text, self.columns[base].formats)
+                    text = span_text(*self.span(text)) if text else UNKNOWN
                 elif base == "quantities" and text:
                     text = self._quantity(text, self.columns[name].unit) if (
                         name in self.columns) else text  # fmt: skip
@@ -142,16 +144,12 @@ class IncidentMap(TableMap):
         if answers:
             yield "answers", "; ".join(answers)
 
-    def _time(self, text: str, formats: Sequence[str]) -> str:
-        """A time as our column has it, as far as their cells say."""
-        if text and formats:
-            return span_text(*self.reading.span(text, formats))
-        return text or UNKNOWN
-
     def _quantity(self, text: str, unit: str) -> str:
         """A quantity as our column has it; one without a unit of its own may carry it."""
         found = None if unit else _WITH_UNIT.fullmatch(text)
-        number, own = (text, unit) if found is None else (found["number"], found["unit"] or "")
+        number, own = text.removesuffix(unit).rstrip() if unit else text, unit
+        if found is not None:
+            number, own = found["number"], found["unit"] or ""
         if ";" in own:
             raise CellError(f"{text!r:.40} is not a number")
         return f"{float(self.reading.number(number))!r} {own}".rstrip()

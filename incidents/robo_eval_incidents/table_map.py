@@ -10,9 +10,10 @@ from typing import ClassVar, Self
 from pydantic import Field, model_validator
 
 from robo_eval.core.names import unknown_name
-from robo_eval.log.cells import CellError
+from robo_eval.log.cells import EXCEL_TIME, CellError, excel_hint
 from robo_eval.log.column_map import Dialect, Theirs
 from robo_eval.log.csv_records import Records
+from robo_eval_incidents.text import span_of
 
 
 class Source(Theirs):
@@ -47,8 +48,9 @@ class TableMap(Dialect):
             for word in words:
                 self._check_word(f"columns.{name}.values", name, word)
             self._check_source(name, source)
-            if source.formats and name != self.FORMATS:
-                raise ValueError(f"columns.{name}.formats: {name} has none; leave it out")
+            if source.formats and (name != self.FORMATS or source.unit):
+                rest = "a unit" if source.unit else "none"
+                raise ValueError(f"columns.{name}.formats: {name} has {rest}; leave it out")
         for name, word in self.constants.items():
             self._check_word(f"constants.{name}", name, word)
         return self
@@ -57,6 +59,13 @@ class TableMap(Dialect):
         """Refuse what a source of one of our columns cannot be."""
         if not source.names:
             raise ValueError(f"columns.{name}: names no column")
+        self._check_unit(name, source)
+
+    def _check_unit(self, name: str, source: Source) -> None:
+        """Refuse a unit of a column that has none; a time may be what a spreadsheet keeps."""
+        if source.unit and (name, source.unit) != (self.FORMATS, EXCEL_TIME):
+            other = f"has only {EXCEL_TIME}" if name == self.FORMATS else "has none; leave it out"
+            raise ValueError(f"columns.{name}.unit: {name} {other}")
 
     def _check_word(self, where: str, name: str, word: str) -> None:
         """Refuse a word that one of our columns does not take."""
@@ -70,6 +79,20 @@ class TableMap(Dialect):
         """The records of a table, which has to have the columns of the map, and further ones."""
         wanted = {theirs: ours for ours, one in self.columns.items() for theirs in one.names}
         return self.table(path, {**dict.fromkeys(more, "version"), **wanted})
+
+    def span(self, text: str) -> tuple[int, int | None]:
+        """A time, from when until when, ns since 1970, UTC; see `span_of`.
+
+        Raises:
+            ValueError: If it is none as the map has them.
+        """
+        source = self.columns.get(self.FORMATS, Source())
+        if source.formats or source.unit:
+            return self.reading.span(text, source.formats, source.unit)
+        try:
+            return span_of(text, zone=self.zone if "zone" in self.model_fields_set else "")
+        except ValueError as err:
+            raise CellError(f"{err}{excel_hint(text)}") from err
 
     def named(self, name: str) -> str:
         """What messages call one of our columns: theirs, with ours behind it."""

@@ -283,13 +283,14 @@ ROUGHLY: Final = "2025-11-07, 2025-11 (of UTC, or 2025-11 Europe/Berlin), or unk
 """How a time is written that is known to a day, to a month, or not at all."""
 _QUARTER: Final = re.compile(r"(\d{4})-?Q([1-4])", re.ASCII)
 _PART: Final = re.compile(
-    r"(?P<day>(?P<month>\d{4}-\d{2})(?:-\d{2})?)(?P<clock>[T ]\d{2}:\d{2}(?::\d{2})?)?"
+    r"(?P<day>(?P<month>\d{4}-\d{2})(?:-\d{2})?)"
+    r"(?P<clock>[T ]\d{2}:\d{2}(?::\d{2}(?:[.,]\d{1,6})?)?)?"
     r"(?:\s+(?P<zone>[A-Za-z][\w+/-]*))?",
     re.ASCII,
 )
 
 
-def span_of(text: str, now_ns: int | None = None) -> tuple[int, int | None]:
+def span_of(text: str, now_ns: int | None = None, zone: str = "") -> tuple[int, int | None]:
     """A time as people write it, and where it ends if it is known to a day or a month only.
 
     Args:
@@ -297,6 +298,7 @@ def span_of(text: str, now_ns: int | None = None) -> tuple[int, int | None]:
             such as `2025-Q4`; a time of a day and the name of its zone; `BEGIN/END`, with the day
             or month that ends it; or `unknown`.
         now_ns: What `now` is; the present time if not given.
+        zone: Zone of what names none; empty for UTC, and for a time of a day, which has to.
 
     Returns:
         Begin and end, ns since 1970; no end of a time that is known. A time that clocks showed
@@ -315,29 +317,34 @@ def span_of(text: str, now_ns: int | None = None) -> tuple[int, int | None]:
     if "/" in text and len(ends := text.split("/")) == 2 and ends[0][:1].isdigit() and (
         ends[1][:1].isdigit()
     ):  # fmt: skip
-        (begin, _), (last, end) = (span_of(one, now_ns) for one in ends)
+        (begin, _), (last, end) = (span_of(one, now_ns, zone) for one in ends)
         end = last if end is None else end
         if begin >= end:
             raise ValueError(f"{text!r:.80} ends before it begins")
         return begin, end
     if quarter := _QUARTER.fullmatch(text):
-        return part_span(date(int(quarter[1]), 3 * int(quarter[2]) - 2, 1), UTC, months=3)
+        first = date(int(quarter[1]), 3 * int(quarter[2]) - 2, 1)
+        return part_span(first, zone_of(zone or "UTC"), months=3)
     found = _PART.fullmatch(text)
-    if found is None or (found["clock"] and not found["zone"]):
+    if found is None or (found["clock"] and not (found["zone"] or zone)):
         return _instant(text, now_ns), None
-    zone = zone_of(found["zone"] or "UTC")
+    own = zone_of(found["zone"] or zone or "UTC")
     is_day = found["day"] != found["month"]
     try:
         first = date.fromisoformat(found["day"] if is_day else f"{found['month']}-01")
         if not found["clock"]:
-            begin, end = part_span(first, zone, months=0 if is_day else 1)
+            begin, end = part_span(first, own, months=0 if is_day else 1)
             if begin < 0:
                 raise ValueError("does not fit")
             return begin, end
         local = datetime.fromisoformat(found["day"] + found["clock"])
     except (ValueError, OverflowError) as err:
         raise ValueError(f"{text!r:.60} is not a time; write it like {TIMES}, {ROUGHLY}") from err
-    return clock_span(local, zone, text)
+    return clock_span(local, own, text)
+
+
+PERIODS: Final = "2025-11-07, 2025-11 or 2025-Q4"
+"""How a period is written."""
 
 
 def period_of(text: str) -> tuple[int, int]:
@@ -350,7 +357,7 @@ def period_of(text: str) -> tuple[int, int]:
         begin, end = span_of(text)
         if end is not None and text.strip() != UNKNOWN:
             return begin, end
-    raise ValueError(f"{text!r:.60} is no period; write it like 2025-11-07, 2025-11 or 2025-Q4")
+    raise ValueError(f"{text!r:.60} is no period; write it like {PERIODS}")
 
 
 def _instant(text: str, now_ns: int | None) -> int:

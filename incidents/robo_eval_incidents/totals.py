@@ -79,9 +79,11 @@ class Piece(NamedTuple):
         is_one = len(modes) == 1 or (Engagement.UNKNOWN in modes and Engagement.OFF not in modes)
         return is_one and (self.task == task or "" in (self.task, task))
 
-    def is_loose(self, mode: Engagement, task: str) -> bool:
-        """Whether sums of a mode and task that may hold them may as well not."""
-        return (self.mode is not mode is not Engagement.UNKNOWN) or bool(task > self.task)
+    def is_loose(self, total: Total) -> bool:
+        """Whether a total that may hold them may as well not."""
+        is_sure = total.start_ns <= self.start_ns and self.end_ns <= total.end_ns
+        is_sure &= total.mode in (self.mode, Engagement.UNKNOWN)
+        return not (is_sure and total.task in (self.task, ""))
 
 
 def heaviest(totals: Iterable[Total], weight: Callable[[Total], float]) -> dict[str, Total]:
@@ -158,8 +160,7 @@ def _rests(
 ) -> tuple[dict[Total, float], list[Piece]]:
     """What totals without common time, by their begin, add to what counts already.
 
-    As much as can be is a part of them: first what is surely of their mode and task, of that
-    first what ends first.
+    As much as can be is a part of them: first what surely is, then what ends first.
 
     Returns:
         The rest of each, and all that counts then; what is a part of a total is known better.
@@ -171,7 +172,7 @@ def _rests(
     for total, rest in chosen:
         upto = bisect_left(ahead, total.end_ns, key=lambda one: one.start_ns)
         for one in ahead[:upto]:
-            heappush(near, (one.is_loose(mode, task), one.end_ns, one))
+            heappush(near, (one.is_loose(total), one.end_ns, one))
         del ahead[:upto]
         while near and rest:
             one = near[0][2]

@@ -31,8 +31,10 @@ ROUNDING: Final = Decimal("1e-9")
 # Python's float also reads `1_000`, which may as well be an id, and digits of other scripts.
 _ORDINARY: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _DIGITS: Final = re.compile(r"[+-]?\d+", re.ASCII)
-_BLANKS: Final = str.maketrans("\u00a0\u2009\u202f", "   ")
-"""Spaces that do not break, which stand between thousands."""
+_ALIKE: Final = str.maketrans("\u00a0\u2009\u202f\u2019\u02bc\u00b4", "   '''")
+"""Spaces that do not break, and apostrophes, which stand between thousands."""
+_UTC: Final = re.compile(r"(?<![A-Za-z])(UTC|GMT|Z)(?![A-Za-z])", re.IGNORECASE)
+"""Names of zones that say the same everywhere."""
 # Python's own dates end at microseconds and drop what comes after.
 _FINE_DATE: Final = re.compile(
     r"(?P<head>.{7,10}[Tt ]\d\d:?\d\d:?\d\d)[.,](?P<fraction>\d{7,})(?P<zone>.*)", re.ASCII
@@ -97,14 +99,12 @@ class Reading:
 
     def plain(self, text: str) -> Decimal | None:
         """The number a text spells with these signs; None if it is none."""
-        if self.thousands == " ":
-            text = text.translate(_BLANKS)
-        if self.thousands and self.thousands in text:
+        text, mark = text.translate(_ALIKE), self.thousands.translate(_ALIKE)
+        if mark and mark in text:
             whole, sign, rest = text.partition(self.decimal)
-            groups = rf"[+-]?\d{{1,3}}(?:{re.escape(self.thousands)}\d{{3}})+"
-            if not re.fullmatch(groups, whole, re.ASCII):
+            if not re.fullmatch(rf"[+-]?\d{{1,3}}(?:{re.escape(mark)}\d{{3}})+", whole, re.ASCII):
                 return None
-            text = f"{whole.replace(self.thousands, '')}{sign}{rest}"
+            text = f"{whole.replace(mark, '')}{sign}{rest}"
         if self.decimal != ".":
             # A point is the mark of thousands then.
             text = "" if "." in text else text.replace(self.decimal, ".")
@@ -243,11 +243,7 @@ class Reading:
         if unit == ISO_TIME:
             return iso_ns(text, self.zone)
         if unit == EXCEL_TIME:
-            days = self.number(text)
-            if not _EXCEL_DAYS[0] <= days < _EXCEL_DAYS[1]:
-                raise CellError(f"{text!r:.60} is not the number a spreadsheet keeps for a date")
-            local = _EXCEL + timedelta(milliseconds=round(days * 86_400_000))
-            return ns_of(text, local, self.zone)
+            return ns_of(text, self._of_excel(text), self.zone)
         if unit is None:
             # Only these: a number with a point would most likely be of another unit.
             if not _DIGITS.fullmatch(text):
@@ -270,17 +266,27 @@ class Reading:
         self._check_digits(text)
         return found
 
-    def span(self, text: str, formats: Sequence[str]) -> tuple[int, int | None]:
-        """A time by the formats, from when until when, ns since 1970, UTC.
+    def _of_excel(self, text: str) -> datetime:
+        days = self.number(text)
+        if not _EXCEL_DAYS[0] <= days < _EXCEL_DAYS[1]:
+            raise CellError(f"{text!r:.60} is not the number a spreadsheet keeps for a date")
+        return _EXCEL + timedelta(milliseconds=round(days * 86_400_000))
 
-        A format without hours is a whole day, one without a day a month, one with `Q%q` a quarter
-        such as `Q1`, one without any of these a year.
+    def span(self, text: str, formats: Sequence[str], unit: str = "") -> tuple[int, int | None]:
+        """A time by the formats, or of the unit `excel`, from when until when, ns since 1970, UTC.
+
+        A number of whole days is a day. A format without hours is a whole day, one without a day a
+        month, one with `Q%q` a quarter such as `Q1`, one without any of these a year.
 
         Returns:
             Begin and end; no end of a time that is known. A time that clocks showed twice, because
             they were set back, is from the one to the other.
         """
-        local, part = self._written(text, formats)
+        if unit == EXCEL_TIME:
+            local = self._of_excel(text)
+            part = "day" if local == datetime(local.year, local.month, local.day) else "clock"  # noqa: DTZ001
+        else:
+            local, part = self._written(text, formats)
         zone = local.tzinfo or zone_of(self.zone)
         if part == "clock":
             return clock_span(local, zone, text)
@@ -290,6 +296,11 @@ class Reading:
         """A time as it is written, and how far it is known."""
         for form in formats:
             given = text
+            if "%Z" in form:
+                # Python takes names of the zone of this machine as well, and forgets them.
+                offset = "%z" not in form
+                given = _UTC.sub("+0000" if offset else "", text)
+                form = form.replace("%Z", "%z" if offset else "")
             if "%q" in form:
                 given, found = _QUARTER.subn(lambda found: f"Q{3 * int(found[1]) - 2:02}", text)
                 if not found:
@@ -303,7 +314,13 @@ class Reading:
             finer = (("year", "month"), ("month", "day"), ("day", "clock"))
             part = next((part for part, missing in finer if missing not in told), "clock")
             return local, "quarter" if part == "month" and "%q" in form else part
-        raise CellError(f"{text!r:.60} is none of {', '.join(formats)}")
+        remedy = excel_hint(text)
+        if any("%Z" in form for form in formats):
+            remedy = (
+                "; %Z takes UTC, GMT or Z: of another zone write the name itself into the format,"
+                " and set zone, such as Europe/Berlin"
+            )
+        raise CellError(f"{text!r:.60} is none of {', '.join(formats)}{remedy}")
 
 
 # Times that are written as dates ----------------------------------------------------------------
@@ -344,10 +361,18 @@ def iso_ns(text: str, zone: str | None) -> int:
         if zone is None:
             like = "is not a time with its zone; write it like 2026-03-01T09:30:00+00:00"
         else:
-            like = "is not a date like 2026-03-01T10:30; give formats in place of the unit"
+            remedy = excel_hint(text) or "; give formats in place of the unit"
+            like = f"is not a date like 2026-03-01T10:30{remedy}"
         raise CellError(f"{text!r:.60} {like}")
     rest = Decimal(f"0.{fine['fraction']}") * 10**9 if fine else Decimal(0)
     return ns_of(text, moment, zone or "UTC", int(rest.to_integral_value(ROUND_HALF_EVEN)))
+
+
+def excel_hint(text: str) -> str:
+    """What would do for a cell that is the number a spreadsheet keeps for a date."""
+    days = number_of(text.replace(",", "."))
+    is_one = days is not None and 30_000 <= days < 80_000
+    return f"; give unit: {EXCEL_TIME} if a spreadsheet counted the days" if is_one else ""
 
 
 def ns_of(text: str, moment: datetime, zone: str, more_ns: int = 0) -> int:

@@ -166,3 +166,10 @@ def test_the_page_shows_clocks(web, browse):
     page = browse("auditor").get("/todo")
     assert page.status_code == 422
     assert "unknown kind" in page.text
+
+
+@pytest.mark.parametrize("hours", ["true", '"2"', "[2]", "nan", "inf"])
+def test_hours_of_a_clock_are_a_number(clocks, hours):
+    path = clocks(f'[major]\nto = "a"\nhours = {hours}\n')
+    with pytest.raises(InputError, match=r"clocks\.toml: line 3: hours: "):
+        read_clocks(path)

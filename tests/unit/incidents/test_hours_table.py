@@ -253,11 +253,12 @@ def test_counted_hours_are_no_more_than_there_were_and_no_less_than_is_sure(ledg
     assert of_hours <= clocked_h + sum(
         of[place] - (min(by_clock, of[place]) if by_clock else 0) for place in said
     )
-    # None lost: no less than sums say that have nothing in common with each other.
+    # None lost: no less than sums that count say that have nothing in common with each other.
+    kept = [one.total for one in counted]
     best = max(
         sum((one.total_ns or 0) // HOUR for one in some)
-        for count in range(len(totals) + 1)
-        for some in combinations(totals, count)
+        for count in range(len(kept) + 1)
+        for some in combinations(kept, count)
         if not any(set(within(*_place(a))) & set(within(*_place(b)))
                    for a, b in combinations(some, 2))
     )  # fmt: skip
@@ -282,8 +283,11 @@ def test_what_counts_fits_into_every_time_and_only_what_does_not_is_dropped(draw
     ]  # fmt: skip
     counted, dropped = counted_once(totals, {"hours": [], "km": []}, lambda at: at)
     for begin, end in combinations(range(14), 2):
-        inner = [one.ns or 0 for one in counted
-                 if begin * HOUR <= one.total.start_ns and one.total.end_ns <= end * HOUR]  # fmt: skip
+        inner = [
+            one.ns or 0
+            for one in counted
+            if begin * HOUR <= one.total.start_ns and one.total.end_ns <= end * HOUR
+        ]
         assert sum(inner) <= (end - begin) * HOUR
     is_full = any(
         sum(one.total_ns or 0 for one in totals
@@ -644,3 +648,69 @@ def test_a_column_a_month_is_a_line_a_month(table, tmp_path):
 def test_a_map_of_hours_that_is_none_is_refused_with_its_place(tmp_path, old, new, problem):
     with pytest.raises(InputError, match=problem):
         mapped(tmp_path, WIDE.replace(old, new))
+
+
+@pytest.mark.parametrize(
+    ("header", "formats", "problem"),
+    [
+        ("MAY 2025,JUNE 2025,JULY 2025", "['%b %Y']", "line 1: column 'JUNE 2025' is no period"),
+        ("Feb 2024,M\u00e4r 2024", "['%b %Y']", "column 'M\u00e4r 2024' is no period.*`ignore`"),
+        ("Jan-24,Sept-24", "['%b-%y']", "column 'Sept-24' is no period"),
+        ("2025-01,2025-2", "[]", "column '2025-2' is no period.*add what it is written in"),
+        ("Feb 2024,TOTAL 2024", "['%b %Y']", "column 'TOTAL 2024' is no period"),
+        ("JAN 2025,JAN 2025", "['%b %Y']", "columns 'JAN 2025' and 'JAN 2025' are of one period"),
+        ("JAN 2025,01/2025", "['%b %Y', '%m/%Y']", "columns 'JAN 2025' and '01/2025' are of one"),
+    ],
+)
+def test_no_month_of_a_wide_table_is_lost(table, tmp_path, header, formats, problem):
+    own = mapped(tmp_path, f"columns: {{robot: VIN, period: {{formats: {formats}}}, km: {{}}}}")
+    path = table("a" + ",1" * (header.count(",") + 1), header=f"VIN,{header}")
+    with pytest.raises(InputError, match=problem):
+        read_hours(path, own)
+
+
+def test_what_looks_like_a_month_and_is_none_is_ignored_by_name(table, tmp_path):
+    own = mapped(
+        tmp_path,
+        "columns: {robot: VIN, period: {formats: ['%b %Y']}, km: {}}\nignore: [TOTAL 2024]\n",
+    )
+    path = table("a,p7,1,5", header="VIN,Permit 2,Feb 2024,TOTAL 2024")
+    assert seen(read_hours(path, own)) == [("a", "2024-02", None, 1.0)]
+
+
+@pytest.mark.parametrize("name", ["Total", "TOTALS", "Grand total", "Summe", "Gesamt"])
+def test_a_line_that_adds_up_the_others_is_no_robot(table, name):
+    with pytest.raises(InputError, match=rf"line 3, column robot: '{name}' is no robot but a sum"):
+        read_hours(table("a,2026-01,5,,", f"{name},2026-01,5,,"))
+
+
+@pytest.mark.parametrize(
+    ("columns", "line"),
+    [
+        ("{columns: [from, to]}", "2024-01-01,2024-01-31"),
+        ("{columns: [from, to]}", "2024-01-01T00:00:00Z,2024-02-01T00:00:00Z"),
+        ("{columns: [from, to]}", "2024-01-01,2024-01"),
+        ("{columns: [from, to], formats: ['%d.%m.%Y']}", "01.01.2024,31.01.2024"),
+        ("{columns: [from, to], unit: excel}", "45292,45322"),
+        ("{columns: [from, to], formats: ['%b %Y']}", "JAN,2024"),
+    ],
+)
+def test_a_period_may_stand_in_two_columns(table, tmp_path, columns, line):
+    own = mapped(tmp_path, f"columns: {{robot: VIN, period: {columns}, hours: h}}\n")
+    path = table(f"a,{line},5", header="VIN,from,to,h")
+    assert seen(read_hours(path, own)) == [("a", "2024-01", 5.0, None)]
+    with pytest.raises(InputError, match=r"line 2, column from \+ to \(period\)"):
+        read_hours(table("a,2024-01-05,soon,5", header="VIN,from,to,h"), own)
+
+
+def test_periods_are_of_the_zone_of_the_map(table, tmp_path):
+    own = mapped(tmp_path, "columns: {robot: r, period: p, hours: h}\nzone: Europe/Berlin\n")
+    path = table("a,2026-01,1", "a,2026-Q2,1", "a,2026-02-01/2026-02-03,1", header="r,p,h")
+    assert [(one.start_ns, one.until_ns) for one, _ in read_hours(path, own)] == [
+        span_of(text)
+        for text in (
+            "2025-12-31T23:00:00Z/2026-01-31T23:00:00Z",
+            "2026-03-31T22:00:00Z/2026-06-30T22:00:00Z",
+            "2026-01-31T23:00:00Z/2026-02-03T23:00:00Z",
+        )
+    ]

@@ -313,3 +313,76 @@ def test_ids_put_together_that_two_events_have_alike_are_refused_with_what_would
     with pytest.raises(InputError, match=r"'CAR1 CAR1' appears twice.*leave ids out"):
         import_reports(log, path, by="Operator A", columns=own)
     assert log.heads() == {}
+
+
+def short_map(tmp_path, time: str = "when", rest: str = "") -> IncidentMap:
+    path = tmp_path / "short.yaml"
+    path.write_text(
+        f"columns: {{time: {time}, severity: s, description: d, quantities.speed: "
+        f"{{column: v, unit: m/s}}, quantities.gap: g}}\n"
+        f"constants: {{side: real, category: other, robot: r}}\ndelimiter: ';'\n{rest}"
+    )
+    return IncidentMap.read(path)
+
+
+def short_table(tmp_path, *lines: str) -> Path:
+    path = tmp_path / "short.csv"
+    path.write_text("\n".join(["when;s;d;v;g", *lines]) + "\n")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("text", "time"),
+    [
+        ("2026-03-05", "2026-03-05 Europe/Berlin"),
+        ("2026-03", "2026-03 Europe/Berlin"),
+        ("2026-Q1", "2025-12-31T23:00:00Z/2026-03-31T22:00:00Z"),
+        ("2026-03-05 10:00", "2026-03-05T09:00:00Z"),
+        ("2026-03-05T10:00:30.25", "2026-03-05T09:00:30.25Z"),
+        ("2026-03-05 10:00 UTC", "2026-03-05T10:00:00Z"),
+        ("2026-03-05T10:00:00+03:00", "2026-03-05T07:00:00Z"),
+        ("2026-03-05/2026-03-06", "2026-03-04T23:00:00Z/2026-03-06T23:00:00Z"),
+        ("unknown", "unknown"),
+        ("", "unknown"),
+    ],
+)
+def test_times_without_formats_are_of_the_zone_of_the_map(tmp_path, text, time):
+    path = short_table(tmp_path, f"{text};minor;x;;")
+    (one,) = read_csv(path, columns=short_map(tmp_path, rest="zone: Europe/Berlin\n"))
+    assert (one.report.happened_ns, one.report.until_ns) == span_of(time)
+    if text == "2026-03-05 10:00":
+        with pytest.raises(InputError, match=r"line 2, column when .time.: .*names no zone"):
+            read_csv(path, columns=short_map(tmp_path))
+
+
+def test_dates_of_a_spreadsheet_are_read_by_their_unit_which_messages_name(tmp_path):
+    own = short_map(tmp_path, "{column: when, unit: excel}", "decimal: ','\nzone: Europe/Berlin\n")
+    path = short_table(tmp_path, "45992,4375;minor;x;;", "45992;minor;y;;")
+    reports = [one.report for one in read_csv(path, columns=own)]
+    assert [(one.happened_ns, one.until_ns) for one in reports] == [
+        span_of("2025-12-01T09:30:00Z"), span_of("2025-12-01 Europe/Berlin"),
+    ]  # fmt: skip
+    for time in ("when", "{column: when, formats: ['%d.%m.%Y']}"):
+        with pytest.raises(InputError, match=r"line 2, column when \(time\): .*give unit: excel"):
+            read_csv(path, columns=short_map(tmp_path, time))
+    with pytest.raises(InputError, match=r"columns\.time\.unit: time has only excel"):
+        short_map(tmp_path, "{column: when, unit: s}")
+    with pytest.raises(InputError, match=r"columns\.time\.formats: time has a unit; leave it out"):
+        short_map(tmp_path, "{column: when, unit: excel, formats: ['%d']}")
+
+
+@pytest.mark.parametrize(
+    ("speed", "gap", "told"),
+    [
+        ("0,8 m/s", "12 cm", ["speed 0.8 m/s", "gap 12 cm"]),
+        ("0,8m/s", "2\u2019000 mm", ["speed 0.8 m/s", "gap 2000 mm"]),
+        ("0,8", "2'000", ["speed 0.8 m/s", "gap 2000"]),
+    ],
+)
+def test_a_number_may_carry_the_unit_of_its_column(tmp_path, speed, gap, told):
+    own = short_map(tmp_path, rest='decimal: ","\nthousands: "\u0027"\n')
+    (one,) = read_csv(short_table(tmp_path, f"2026-03-05;minor;x;{speed};{gap}"), columns=own)
+    assert [str(one) for one in one.report.quantities] == told
+    for other in ("0,8 km/h", "0,8 s", "fast m/s"):
+        with pytest.raises(InputError, match=r"line 2, column v .*is not a number"):
+            read_csv(short_table(tmp_path, f"2026-03-05;minor;x;{other};"), columns=own)

@@ -1,5 +1,6 @@
 """What a cell says is the same in every table: numbers, truths, shares, whole numbers, times."""
 
+import time
 from datetime import UTC, datetime
 
 import pytest
@@ -208,3 +209,49 @@ def test_a_long_cell_is_read(tmp_path):
 def test_what_is_no_table_is_named(tmp_path, head, what):
     with pytest.raises(InputError, match=rf"t\.csv: {what}"):
         records(tmp_path / "t.csv", head)
+
+
+@pytest.mark.parametrize("machine", ["America/New_York", "Europe/Berlin"])
+@pytest.mark.parametrize(
+    ("text", "form"),
+    [
+        ("2025-12-01 10:30:00 UTC", "%Y-%m-%d %H:%M:%S %Z"),
+        ("2025-12-01 10:30:00 gmt", "%Y-%m-%d %H:%M:%S %Z"),
+        ("2025-12-01T10:30:00Z", "%Y-%m-%dT%H:%M:%S%Z"),
+        ("Mon Dec 1 10:30:00 UTC 2025", "%a %b %d %H:%M:%S %Z %Y"),
+        ("2025-12-01 11:30 GMT+0100", "%Y-%m-%d %H:%M %Z%z"),
+    ],
+)
+def test_a_zone_by_name_is_utc_wherever_a_table_is_read(monkeypatch, machine, text, form):
+    monkeypatch.setenv("TZ", machine)
+    time.tzset()
+    try:
+        assert BERLIN.instant(text, formats=[form]) == ns("2025-12-01T10:30:00+00:00")
+        for zone in ("CET", "EST", "PDT", "XYZ"):
+            with pytest.raises(
+                CellError, match="write the name itself into the format, and set zo"
+            ):
+                BERLIN.instant(f"2025-12-01 10:30 {zone}", formats=["%Y-%m-%d %H:%M %Z"])
+            named = BERLIN.instant(f"2025-12-01 11:30 {zone}", formats=[f"%Y-%m-%d %H:%M {zone}"])
+            assert named == ns("2025-12-01T10:30:00+00:00")
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+@pytest.mark.parametrize("mark", ["'", "\u2019", "\u02bc"])
+@pytest.mark.parametrize("text", ["2'000", "2\u2019000", "2\u02bc000", "2\u00b4000"])
+def test_apostrophes_between_thousands_are_one_sign(mark, text):
+    assert Reading(thousands=mark).whole(text) == 2000
+    with pytest.raises(CellError, match="say thousands"):
+        Reading(form="map").number(text)
+
+
+def test_a_number_of_a_spreadsheet_in_place_of_a_date_names_its_unit():
+    for text in ("45992", "45992.4375", "45992,4375"):
+        for how in ({"unit": "iso8601"}, {"formats": ["%d.%m.%Y"]}):
+            with pytest.raises(CellError, match="give unit: excel"):
+                BERLIN.instant(text, **how)
+    day = BERLIN.span("45992", (), "excel")
+    assert day == (ns("2025-12-01T00:00:00+01:00"), ns("2025-12-02T00:00:00+01:00"))
+    assert BERLIN.span("45992.4375", (), "excel") == (ns("2025-12-01T10:30:00+01:00"), None)
