@@ -7,6 +7,7 @@ import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
@@ -638,11 +639,8 @@ class _Period:
         for body, totals in whole.items():
             times = self._bodies.get(body)
             at_work = NONE if times is None else times.at_work
-            found[body], dropped = counted_once(
-                totals,
-                self._clocked(times, totals),
-                lambda at, work=at_work: at - int(covered(work, np.array([at]))[0]),
-            )
+            clocked = self._clocked(times, totals)
+            found[body], dropped = counted_once(totals, clocked, partial(_free, at_work))
             self.not_counted.extend(
                 _about_totals("overlap", rival, one, what=what)
                 if rival
@@ -860,7 +858,7 @@ def _spans_of(times: Iterable[Total | Shift]) -> Spans:
     return np.array(own, dtype=np.int64).reshape(-1, 2)
 
 
-def _about_totals(kind: Literal["overlap", "part"], *totals: Total, what: str = "") -> Finding:
+def _about_totals(kind: _Kind, *totals: Total, what: str = "") -> Finding:
     named = tuple((total.name, total.name) for total in totals)
     return _about(kind, totals[-1], within=what, named=named)
 
@@ -874,6 +872,11 @@ def _about(kind: _Kind, one: Total | Shift, **more: Any) -> Finding:  # noqa: AN
         end_ns=one.end_ns,
         **more,
     )
+
+
+def _free(at_work: Spans, time_ns: int) -> int:
+    """How much time up to one was not spent at work, ns."""
+    return time_ns - int(covered(at_work, np.array([time_ns]))[0])
 
 
 def _alone(spans: Spans) -> Spans:

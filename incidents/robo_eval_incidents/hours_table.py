@@ -175,14 +175,14 @@ class HoursMap(TableMap):
 
     def _period(self, *cells: str) -> tuple[int, int]:
         """Begin and end of a period in one cell, or in two, of which the second has the end."""
-        text, source = " ".join(cells), self.columns.get("period", Source())
+        text = " ".join(cells)
+        with suppress(ValueError):
+            (begin, _), (last, end) = map(self.span, cells)
+            return begin, last if end is None else end
         try:
             begin, end = self.span(text)
         except ValueError:
-            with suppress(ValueError):
-                (begin, _), (last, end) = map(self.span, cells)
-                return begin, last if end is None else end
-            if source.formats or source.unit:
+            if (source := self.columns.get("period")) and (source.formats or source.unit):
                 raise
             end = None
         if end is None or text == UNKNOWN:

@@ -137,8 +137,10 @@ def counted_once(
     found: list[Counted] = []
     dropped: list[Dropped] = []
     for (*_, mode, task), own in sorted(groups.items()):
-        given = {"hours": {o: o.total_ns for o in own if o.total_ns is not None},
-                 "km": {o: o.km for o in own if o.km is not None}}  # fmt: skip
+        given: dict[str, dict[Total, float]] = {
+            "hours": {one: one.total_ns for one in own if one.total_ns is not None},
+            "km": {one: one.km for one in own if one.km is not None},
+        }
         rests: dict[str, dict[Total, float]] = {}
         for name, amounts in given.items():
             kept = heaviest(amounts, amounts.__getitem__)
