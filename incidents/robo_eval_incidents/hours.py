@@ -28,17 +28,7 @@ from robo_eval_incidents.lists import Filter, filtered
 from robo_eval_incidents.log import IncidentLog
 from robo_eval_incidents.record import Record
 from robo_eval_incidents.schema import INCIDENTS, TIMES
-from robo_eval_incidents.spans import (
-    NONE,
-    Ints,
-    Spans,
-    clipped,
-    covered,
-    holds,
-    merged,
-    within,
-    without,
-)  # fmt: skip
+from robo_eval_incidents.spans import NONE, Ints, Spans, clipped, holds, merged, within, without
 from robo_eval_incidents.text import LATEST_NS, span_text, when
 from robo_eval_incidents.totals import (
     HOUR_NS,
@@ -876,7 +866,7 @@ def _about(kind: _Kind, one: Total | Shift, **more: Any) -> Finding:  # noqa: AN
 
 def _free(at_work: Spans, time_ns: int) -> int:
     """How much time up to one was not spent at work, ns."""
-    return time_ns - int(covered(at_work, np.array([time_ns]))[0])
+    return time_ns - int(within(at_work, np.array([0]), np.array([time_ns]))[0])
 
 
 def _alone(spans: Spans) -> Spans:
