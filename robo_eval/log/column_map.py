@@ -207,6 +207,12 @@ class Columned(Section):
     JOINS: ClassVar[bool] = False
     """Whether several of their columns can be put together."""
 
+    @field_validator("columns", "constants", mode="before", check_fields=False)
+    @classmethod
+    def _none(cls, given: object) -> object:
+        """A section of remarks only holds nothing."""
+        return given or {}
+
     @field_validator("columns", check_fields=False)
     @classmethod
     def _check_columns(cls, columns: dict[str, Conversion]) -> dict[str, Conversion]:

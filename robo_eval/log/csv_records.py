@@ -20,8 +20,12 @@ REMARKS: Final = ("#", "%", "//")
 _SEPARATOR: Final = re.compile(r'"?sep=(?P<sign>.)"?', re.IGNORECASE)
 """What Excel reads in a first line: the delimiter."""
 _FOREIGN: Final = (
-    ("PK\x03\x04", "is a workbook or another zip archive; save its sheet as CSV (UTF-8)"),
+    (
+        "PK\x03\x04",
+        "is a zip archive; save the sheet of a workbook as CSV; import eval-info reads an .npz",
+    ),
     ("\ufffd\ufffd\x11", "is an old workbook (.xls); save its sheet as CSV (UTF-8)"),
+    ("\ufffdMCAP", "is a recording; robo-eval import bag reads it"),
     ("PAR1", "is Parquet; write it as CSV, with pandas.read_parquet(...).to_csv(...)"),
     ("SQLite format 3", "is a database; export its table as CSV"),
     ("{", "is JSON; robo-eval import eval-info reads results of lerobot-eval, others become CSV"),
@@ -103,7 +107,7 @@ class Records:
         self._path = path
         self._comment = comment
         # Of all tables only those with a map of columns can have remarks further down.
-        remedy = "set comment in the column map if such lines are remarks"
+        remedy = "set comment in the column map if such lines are remarks, or import each part"
         self._remedy = f"; {remedy if wanted else 'remarks stand above the header only'}"
         self._begins = True
         self._lines = enumerate(lines, start=1)

@@ -86,12 +86,13 @@ def import_eval_info(
     """
     source, folder = Path(path), Path(out)
     check_new(folder)
-    mapping = EvalInfoMap.read(Path(column_map))
     with explained(source, "cannot be read"):
         data = door.bytes_of(source)
     notes: list[str] = []
     is_npz = zipfile.is_zipfile(io.BytesIO(data))
-    found = _trained(source, data, mapping, notes) if is_npz else _evaluated(source, data)
+    played = [] if is_npz else list(_evaluated(source, data))
+    mapping = EvalInfoMap.read(Path(column_map))
+    found = _trained(source, data, mapping, notes) if is_npz else played
     maker = RowMaker(mapping, sha256=hashlib.sha256(data).hexdigest())
     said = maker.beside.union(*mapping.says().values())
     usual = [(ours, Source(column=one)) for one, ours in _USUAL.items() if ours not in said]
@@ -143,7 +144,10 @@ def _evaluated(source: Path, data: bytes) -> Iterator[Played]:
     try:
         info = door.json_of(data)
     except ValueError as err:
-        raise InputError(f"{source}: is neither JSON nor evaluations.npz: {err}") from err
+        raise InputError(
+            f"{source}: is neither JSON nor evaluations.npz ({err}); robo-eval import csv reads"
+            " tables, import lerobot folders of datasets and import bag recordings"
+        ) from err
     info = info if isinstance(info, Mapping) else {}
     has_tasks = isinstance(info.get("per_task"), list) and info["per_task"]
     if isinstance(info.get("per_episode"), list) and (info["per_episode"] or not has_tasks):

@@ -14,6 +14,7 @@ from robo_eval.core.plan import TrialPlan
 from robo_eval.core.wording import counted
 from robo_eval.log.cells import CellError
 from robo_eval.log.column_map import COUNTED, ColumnMap, Source
+from robo_eval.log.csv_records import opened
 from robo_eval.log.directory import TrialDirectory
 from robo_eval.log.files import explained
 from robo_eval.log.import_row import ImportedRow, RowMaker
@@ -56,10 +57,10 @@ def read_rows(source: Path, column_map: Path) -> tuple[list[ImportedRow], TrialP
     Raises:
         InputError: As `import_csv`.
     """
-    mapping = ColumnMap.read(column_map)
-    with explained(source, "cannot be read"):
+    with opened(source), explained(source, "cannot be read"):
         door.check_plain(source, most=door.LARGEST_FILE)
         sha256 = file_digest(source)
+    mapping = ColumnMap.read(column_map)
     reader = _Reader(source, mapping, sha256)
     rows = list(reader.rows())
     if not rows:
