@@ -22,7 +22,7 @@ _SEPARATOR: Final = re.compile(r'"?sep=(?P<sign>.)"?', re.IGNORECASE)
 _FOREIGN: Final = (
     (
         "PK\x03\x04",
-        "is a zip archive; save the sheet of a workbook as CSV; import eval-info reads an .npz",
+        "is a workbook or an archive; save its sheet as CSV; import eval-info reads an .npz",
     ),
     ("\ufffd\ufffd\x11", "is an old workbook (.xls); save its sheet as CSV (UTF-8)"),
     ("\ufffdMCAP", "is a recording; robo-eval import bag reads it"),
@@ -107,7 +107,10 @@ class Records:
         self._path = path
         self._comment = comment
         # Of all tables only those with a map of columns can have remarks further down.
-        remedy = "set comment in the column map if such lines are remarks, or import each part"
+        remedy = (
+            "set comment in the column map if such lines are remarks; if another header follows"
+        )
+        remedy += ", two tables were joined: import each as a file of its own"
         self._remedy = f"; {remedy if wanted else 'remarks stand above the header only'}"
         self._begins = True
         self._lines = enumerate(lines, start=1)

@@ -7,6 +7,7 @@ import pytest
 from robo_eval.core.errors import InputError, RoboEvalError, TrialDirectoryError
 from robo_eval.core.kinds import EndReason, Side
 from robo_eval.log.directory import TrialDirectory
+from robo_eval.log.eval_info import import_eval_info
 from robo_eval.log.evidence import Evidence
 from robo_eval.log.importer import import_csv
 from robo_eval.log.store import EpisodeStore
@@ -624,6 +625,11 @@ BAD_TABLES = {
         SIMPLE,
         "line 3: has 1 cells, the header has 2; set comment in the column map",
     ),
+    "two monitor files joined": (
+        'p,s\na,1\n#{"t_start": 1.5, "env_id": "x", "n": 2}\np,s\nb,0\n',
+        SIMPLE,
+        "if another header follows, two tables were joined: import each as a file of its own",
+    ),
     "preface without a sign": (
         "Lab 5\nRig,2\n\np,s\na,1\n",
         SIMPLE,
@@ -861,11 +867,27 @@ def test_an_existing_directory_is_refused(lab, tmp_path):
 
 
 def test_missing_files_are_named(tmp_path, lab):
+    with pytest.raises(RoboEvalError, match=r"no\.csv: cannot be read"):
+        import_csv(tmp_path / "no.csv", tmp_path / "no.yaml", tmp_path / "out")
+    (tmp_path / "no.csv").write_text(TABLE)
     with pytest.raises(RoboEvalError, match=r"no\.yaml: no such column map file"):
         import_csv(tmp_path / "no.csv", tmp_path / "no.yaml", tmp_path / "out")
-    (tmp_path / "map.yaml").write_text(MAP)
-    with pytest.raises(RoboEvalError, match=r"no\.csv: cannot be read"):
-        import_csv(tmp_path / "no.csv", tmp_path / "map.yaml", tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("run", "head", "right"),
+    [
+        (import_csv, b"PK\x03\x04timesteps.npy", "import eval-info reads an .npz"),
+        (import_csv, b'{"per_episode": []}', "robo-eval import eval-info reads"),
+        (import_csv, b"\x89MCAP0\r\n", "robo-eval import bag reads it"),
+        (import_eval_info, b"r,l,t\n1,2,3\n", "robo-eval import csv reads"),
+    ],
+)
+def test_a_file_of_another_importer_is_judged_before_the_map(tmp_path, run, head, right):
+    (tmp_path / "file").write_bytes(head)
+    (tmp_path / "map.yaml").write_text("nonsense: 1")
+    with pytest.raises(InputError, match=right):
+        run(tmp_path / "file", tmp_path / "map.yaml", tmp_path / "out")
 
 
 def test_a_failing_disk_leaves_nothing(lab, tmp_path, monkeypatch):
