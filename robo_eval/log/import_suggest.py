@@ -39,7 +39,7 @@ _NAMES: Final[Mapping[str, str]] = {
     "quality": "score progress partial fortschritt",
     "start_ns": "start_time started timestamp datetime date time when start"
     " datum uhrzeit zeit zeitpunkt beginn clock time_of_day",
-    "seed": "start_seed start_state initial_condition init start pose position lage",
+    "seed": "start_seed start_state initial_condition init start pose position",
     "duration_s": "duration elapsed seconds minutes episode_time time dauer zeit",
     "ticks": "steps n_steps num_steps episode_length length l schritte",
     "episode_return": "return reward sum_reward total_reward episode_reward r",
@@ -48,7 +48,7 @@ _NAMES: Final[Mapping[str, str]] = {
     "operator": "experimenter bediener",
 }
 """What labs call what each of our columns holds beside its own name, likeliest first."""
-_PARTS: Final = ("object", "objekt", "item", "scene", "szene", "pose", "position", "lage")
+_PARTS: Final = ("object", "objekt", "item", "scene", "szene", "pose", "position")
 """What may be a part of a start beside the columns of one."""
 _TRUTHS: Final = {
     **{word: str(truth).lower() for word, truth in TRUTHS.items()},
@@ -239,6 +239,12 @@ class _Table:
                 if one not in clocks
             ]
         found = [one for place in places if (one := self._source(ours, place))]
+        if ours == "success":
+            dashed = "is `-` no score, as `missing` has it, or a failure?"
+            found = [
+                one._replace(ask=dashed) if "-" in self._cells[one.names[0]] else one
+                for one in found
+            ]
         sure = [one for one in found if not one.ask]
         if len(sure) > 1 and ours in ("policy", "success"):
             return [one._replace(ask="which of these is it?") for one in sure]

@@ -94,6 +94,7 @@ def test_a_table_of_a_german_spreadsheet(suggested, tmp_path):
         ("side,success\nlab,1\n", '  # side: {column: side, values: {lab: "sim, twin or real?"}}'),
         ("policy,object,pose,success\na,x,l,1\na,x,l,1\n", "  # seed: {column: pose, unit: name}"),
         ("policy,success,n\na,1,10\n", "  # successes: success  # a number"),
+        ("success\n1\n-\n", "  # success: success  # is `-` no score"),
         ("id,success,time\na,1,75\nb,0,90\n", "  # duration_s: {column: time, unit: s}  # in"),
     ],
 )
