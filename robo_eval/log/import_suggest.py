@@ -38,7 +38,7 @@ _NAMES: Final[Mapping[str, str]] = {
     " erfolg erfolgreich geschafft ergebnis",
     "quality": "score progress partial fortschritt",
     "start_ns": "start_time started timestamp datetime date time when start"
-    " datum uhrzeit zeit zeitpunkt beginn clock time_of_day",
+    " datum uhrzeit zeit zeitpunkt clock time_of_day",
     "seed": "start_seed start_state initial_condition init start pose position",
     "duration_s": "duration elapsed seconds minutes episode_time time dauer zeit",
     "ticks": "steps n_steps num_steps episode_length length l schritte",
