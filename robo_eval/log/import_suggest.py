@@ -225,8 +225,11 @@ class _Table:
         if self._given.keys() & {"successes", "rate"} and ours in ("rate", "success", "quality"):
             return []
         if ours == "trials" and not self._given.keys() & {"successes", "rate"}:
-            asked = [self._source(ours, [name]) for name in self._named(ours)[:1]]
-            return [one._replace(ask="beside `successes` only") for one in asked if one]
+            asked = [
+                one for other in ("successes", "rate") for one in self._found(other) if one.ask
+            ]
+            trials = [self._source(ours, [name]) for name in self._named(ours)[:1] if asked]
+            return [one._replace(ask="beside such a number only") for one in trials if one]
         names = self._named(ours)
         if ours == "seed":
             return self._starts(names)

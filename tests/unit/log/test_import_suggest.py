@@ -95,6 +95,8 @@ def test_a_table_of_a_german_spreadsheet(suggested, tmp_path):
         ("policy,object,pose,success\na,x,l,1\na,x,l,1\n", "  # seed: {column: pose, unit: name}"),
         ("policy,success,n\na,1,10\n", "  # successes: success  # a number"),
         ("success\n1\n-\n", "  # success: success  # is `-` no score"),
+        ("policy,success,n\na,1,10\n", "  # trials: n  # beside"),
+        ("policy,success,n\na,yes,10\n", "  # not used: n"),
         ("id,success,time\na,1,75\nb,0,90\n", "  # duration_s: {column: time, unit: s}  # in"),
     ],
 )
