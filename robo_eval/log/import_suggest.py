@@ -336,7 +336,7 @@ class _Table:
                 *_worded(_by_word(_SIDES, words), words, "sim, twin or real?"),
             ],
             "successes": [
-                _Way("", lambda cell: counts_of({"successes": cell}, read, None)),
+                _Way("", lambda cell: counts_of({"successes": cell}, read, {})),
                 _Way("", self._counted, "a number of them, or a truth?" if is_count else ""),
             ],
             "success": [
