@@ -158,8 +158,9 @@ def _print(one: Assessment, wanted: int | None, *, every: bool) -> None:
         unfit = one.level_conservative is None
         condition = "with tasks fit for a level" if unfit else "on a robot"
         say(f"  would be {one.name_of(one.would_be)} {condition}")
-    if one.readings.left_out:
-        say(f"  {one.readings.left_out}")
+    left_out = one.readings.left_out or one.readings.left_out_allowed
+    if left_out:
+        say(f"  {left_out}")
     _print_index(one)
     if every:
         _print_axes(one)

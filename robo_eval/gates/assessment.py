@@ -205,6 +205,7 @@ class Assessment:
             "audits": [{"from_level": level, **plain(audit)} for level, audit in self.audits],
             "left_out": told.left_out,
             "rests_on": list(told.grounds),
+            "left_out_allowed": told.left_out_allowed,
             "battery": plain(told.battery),
             "axes": plain(told.axes),
             "index": plain(told.index),

@@ -119,13 +119,14 @@ def readings_of(
             )  # fmt: skip
             readings = replace(readings, battery=checks)
         own_audits = tuple((audits or {}).get(policy, ()))
-        left_out = told[side].left_out.problem if side in told else ""
-        found.append(
-            replace(
-                readings, origin=summary.origin, audits=own_audits, left_out=left_out,
-                grounds=(grounds or {}).get(policy, ()),
-            )
+        readings = replace(
+            readings, origin=summary.origin, audits=own_audits,
+            grounds=(grounds or {}).get(policy, ()),
         )  # fmt: skip
+        if side in told:
+            out = told[side].left_out
+            readings = replace(readings, left_out=out.problem, left_out_allowed=out.allowed)
+        found.append(readings)
     return tuple(found)
 
 

@@ -106,6 +106,7 @@ class Readings:
         unusual: Settings of the metrics that a level may not rest on.
         confidence: Of the intervals.
         left_out: What was left out of the log beyond what the plan allows; it counts as failures.
+        left_out_allowed: What the plan allows to be left out, which counts as failures as well.
         origin: Where the rows come from if not from a run; see `core.kinds.evidence_tag`.
         grounds: What a reader has to know of the evidence; see `gates.grounds`.
         battery: Whether the tasks are fit to show a level; empty if that was not looked at.
@@ -133,6 +134,7 @@ class Readings:
     unusual: tuple[str, ...] = ()
     confidence: float = defaults.LEVEL
     left_out: str = ""
+    left_out_allowed: str = ""
     origin: str = ""
     grounds: tuple[str, ...] = ()
     battery: tuple[Audit, ...] = ()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,14 +15,16 @@ from robo_eval.core.errors import InputError
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.kinds import Side
 from robo_eval.core.names import unknown_name
-from robo_eval.core.wording import counted
 from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.frame import episodes_frame
 from robo_eval.metrics.initial_state import state_difference
 from robo_eval.metrics.performance import (
     CONDITION,
+    mean_by_seed,
+    means_by_seed,
     numbered_by_seed,
     once_by_seed,
+    share_by_seed,
     success_estimate,
     success_of_rows,
 )
@@ -37,9 +40,9 @@ from robo_eval.metrics.tables import (
     split_by,
 )
 from robo_eval.metrics.tasks import VARIANT, task_label
-from robo_eval.stats.clustered import new_cluster_difference, resampled_ratios
+from robo_eval.stats.clustered import new_cluster_difference
+from robo_eval.stats.estimate import without_interval
 from robo_eval.stats.paired import (
-    PairedTable,
     folded_interval,
     mcnemar_p,
     paired_table,
@@ -58,12 +61,11 @@ _SAME: Final = (
 )  # fmt: skip
 """What both episodes of a pair share."""
 _CONTEXT: Final = ("family", VARIANT, "profile", "level", "difficulty")
-_SEEDS: Final = "bootstrap_over_seeds"
-_ROUNDING: Final = 1e-9
-_LEAST_SEEDS: Final = 3
-_FEW_SEEDS: Final = 8
-"""Resampling fewer clusters gives intervals that cover less than they say."""
-_CONTEXTS: Final = "bootstrap_within_contexts"
+_NO_PAIR: Final = Estimate.missing(reason="no pair with both episodes scored", unit="ratio")
+_ALONE: Final = "have no scored partner"
+_UNMET: Final = "are in contexts that were not simulated"
+ROUNDING: Final = 1e-9
+_CONTEXTS: Final = "gaffke_within_contexts"
 _DEFAULT: Final = MetricConfig()
 
 
@@ -203,7 +205,7 @@ def _of_new_tasks(difference: Estimate, agreement: Estimate) -> Estimate:
         return replace(agreement, n=difference.n)
     if difference.value is None:
         return replace(difference, reason=FEW_TASKS)
-    return replace(_folded(difference), reason=agreement.reason)
+    return replace(folded(difference), reason=agreement.reason)
 
 
 def _worst(families: Mapping[str, Estimate]) -> str | None:
@@ -218,18 +220,18 @@ def _by_pairs(name: str, physical: Rows, simulated: Rows, config: MetricConfig) 
     for rows in (physical, simulated):
         _check_single(rows)
     mine, partners = matched_pairs(physical, simulated)
+    is_kept = ~physical.left_out[mine]
+    mine, partners = mine[is_kept], partners[is_kept]
     # Row i of one belongs to row i of the other.
     one, other = physical.take(mine), simulated.take(partners)
     _check_alike(one, other)
-    families = {
-        family: _of_pairs(one.take(own), other.take(own), config).agreement
-        for family, own in _families(one)
-    }
+    gap = np.full(len(physical), np.nan)  # where there is no partner
+    gap[mine] = one.succeeded.astype(np.float64) - other.succeeded
+    gaps = physical.having(gap=gap)
     found = _of_pairs(one, other, config)
-    unpaired = len(physical) - len(one)
-    uncovered = unpaired / len(physical) if len(physical) else None
-    agreement = found.agreement
-    if uncovered is not None and uncovered > config.max_unmatched + _ROUNDING:
+    uncovered = float(np.isnan(gap).mean()) if len(gap) else None
+    agreement = _agreement(gaps, config)
+    if uncovered is not None and uncovered > config.max_unmatched + ROUNDING:
         # Whoever chose the pairs chose the agreement.
         agreement = Estimate.missing(
             reason=f"unmatched: {uncovered:.0%} of the scored physical episodes have no scored"
@@ -237,22 +239,16 @@ def _by_pairs(name: str, physical: Rows, simulated: Rows, config: MetricConfig) 
             unit="ratio",
             n=len(one),
         )
-    unpaired_rows = np.ones(len(physical), dtype=np.bool_)
-    unpaired_rows[mine] = False
-    for family, own in _families(physical):
-        if family in families:
-            share = float(unpaired_rows[own].mean())
-            families[family] = _less_unpaired(families[family], share)
-    only_real, pairs = successes_by_task(one, one.succeeded & ~other.succeeded)
-    only_sim, _ = successes_by_task(one, other.succeeded & ~one.succeeded)
+    families = {
+        family: _agreement(own, config)
+        for family, own in ((family, gaps.take(rows)) for family, rows in _families(gaps))
+        if not np.isnan(own["gap"]).all()
+    }
     return Agreement(
         name=name,
-        agreement=_less_unpaired(agreement, uncovered),
-        new_task=_less_unpaired(
-            _of_new_tasks(
-                new_cluster_difference(only_real, only_sim, pairs, level=config.level), agreement
-            ),
-            uncovered,
+        agreement=agreement,
+        new_task=_worst_of(
+            gaps, _ALONE, lambda rows: _of_new_tasks(_over_tasks(rows, config), agreement)
         ),
         ar_sim=found.sim,
         ar_physical=found.real,
@@ -261,7 +257,7 @@ def _by_pairs(name: str, physical: Rows, simulated: Rows, config: MetricConfig) 
         mcnemar_p=found.mcnemar_p,
         matching="pairs",
         n_pairs=len(one),
-        n_unpaired=unpaired,
+        n_unpaired=len(physical) - len(one),
         families=families,
         worst_family=_worst(families),
         uncovered_mass=uncovered,
@@ -269,27 +265,43 @@ def _by_pairs(name: str, physical: Rows, simulated: Rows, config: MetricConfig) 
     )
 
 
-def _less_unpaired(found: Estimate, share: float | None) -> Estimate:
-    """Agreement when physical episodes without a partner count as disagreement.
+def _worst_of(gaps: Rows, what: str, agreement: Callable[[Rows], Estimate]) -> Estimate:
+    """The least agreement there can be, whatever episodes hide that cannot be compared.
+
+    Each of them counts as one that disagrees, all in the direction that costs more. So it is of no
+    use to leave out the simulated half of a pair.
 
     Args:
-        found: Agreement of the pairs.
-        share: Share of the physical episodes without a scored partner; None without any.
+        gaps: Physical episodes; `gap` is what each succeeded more than in simulation, NaN where
+            that is not known.
+        what: Why it is not known.
+        agreement: Of rows in which every gap is known.
     """
-    if not share or found.value is None:
-        return found
+    gap = gaps["gap"]
+    alone = np.isnan(gap)
+    if not alone.any():
+        return agreement(gaps)
+    found = [agreement(gaps.having(gap=np.where(alone, way, gap))) for way in (1.0, -1.0)]
+    least = min(found, key=lambda one: (one.low or 0.0, one.value or 0.0))
+    if least.value is None:
+        return least
+    text = f"{alone.mean():.1%} of the physical episodes {what} and count as disagreement"
+    reasons = [least.reason, None if text in (least.reason or "") else text]
+    return replace(least, reason="; ".join(filter(None, reasons)))
 
-    def less(end: float | None) -> float | None:
-        return None if end is None else (1.0 - share) * end
 
-    text = f"{share:.1%} of the physical episodes have no scored partner and count as disagreement"
-    return replace(
-        found,
-        value=(1.0 - share) * found.value,
-        low=less(found.low),
-        high=less(found.high),
-        reason="; ".join(filter(None, (found.reason, text))),
-    )
+def _agreement(gaps: Rows, config: MetricConfig) -> Estimate:
+    """Agreement of pairs, see `_worst_of`."""
+    if np.isnan(gaps["gap"]).all():
+        return _NO_PAIR
+    return _worst_of(gaps, _ALONE, lambda rows: folded(_difference(rows, config)))
+
+
+def _over_tasks(gaps: Rows, config: MetricConfig) -> Estimate:
+    """Mean difference in tasks like these."""
+    only_real, pairs = successes_by_task(gaps, gaps["gap"] > 0.0)
+    only_sim, _ = successes_by_task(gaps, gaps["gap"] < 0.0)
+    return new_cluster_difference(only_real, only_sim, pairs, level=config.level)
 
 
 def _check_single(rows: Rows) -> None:
@@ -342,51 +354,59 @@ class _Compared:
     mcnemar_p: float | None = None
     sizes: tuple[int, int] = (0, 0)
     """Physical and simulated observations, where contexts are compared."""
+    alone: int = 0
+    """Physical episodes that cannot be compared, where contexts are."""
 
 
 def _of_pairs(physical: Rows, simulated: Rows, config: MetricConfig) -> _Compared:
     """Compare row i of one with row i of the other."""
-    n = len(physical)
-    if not n:
-        none = Estimate.missing(reason="no pair with both episodes scored", unit="ratio")
-        return _Compared(none, none, none, none)
+    if not len(physical):
+        return _Compared(_NO_PAIR, _NO_PAIR, _NO_PAIR, _NO_PAIR)
     real, sim = physical.succeeded, simulated.succeeded
     table = paired_table(real, sim)
-    clusters = _clusters(physical)
+    difference = _difference(physical.having(gap=real.astype(np.float64) - sim), config)
     p_value = given = None  # pairs of one seed are not independent
-    if clusters is None:
-        difference = _difference(table, config)
-        agreement = _folded(difference)
-        p_value = pairs_p(table.only_first, table.only_second, n)
+    if not _share_seeds(physical):
+        p_value = pairs_p(table.only_first, table.only_second, len(physical))
         given = mcnemar_p(table.only_first, table.only_second)
-    else:
-        once = once_by_seed(physical, difference=real.astype(np.float64) - sim)
-        difference, agreement = _of_clusters(once, n, config)
     return _Compared(
         real=success_of_rows(physical, config, exact=True),
         sim=success_of_rows(simulated, config, exact=True),
         difference=difference,
-        agreement=agreement,
+        agreement=folded(difference),
         p_value=p_value,
         mcnemar_p=given,
     )
 
 
-def _clusters(rows: Rows) -> NDArray[np.intp] | None:
-    """Number of the seed of each pair; None where every pair has a seed of its own, or none."""
+def _share_seeds(rows: Rows) -> bool:
+    """Whether pairs share their seeds; not where one has none."""
     if rows.missing("seed").any():
-        return None
-    names, numbers = np.unique(rows["seed"].astype(np.int64), return_inverse=True)
-    return None if len(names) == len(rows) else numbers
+        return False
+    return len(np.unique(rows.codes("seed").code)) < len(rows)
 
 
-def _difference(table: PairedTable, config: MetricConfig) -> Estimate:
-    low, high = pairs_interval(table.only_first, table.only_second, table.n, level=config.level)
-    value = (table.only_first - table.only_second) / table.n
-    return _share(value, low, high, table.n, "pairs_exact", config)
+def _difference(gaps: Rows, config: MetricConfig) -> Estimate:
+    """Mean of the gaps of pairs; those that share a seed are one observation."""
+    n = len(gaps)
+    if _share_seeds(gaps):
+        once = once_by_seed(gaps, gap=gaps["gap"])
+        value = float(np.sort(once["gap"]).mean())
+        seeds = means_by_seed(once, "gap")
+        if len(seeds[0]) < 2:
+            reason = "1 seed, shared by all pairs, says too little"
+            return without_interval(value, n=n, reason=reason, level=config.level)
+        return mean_by_seed(seeds, value, n, config, within=(-1.0, 1.0))
+    only_real, only_sim = (int((gaps["gap"] == way).sum()) for way in (1.0, -1.0))
+    low, high = pairs_interval(only_real, only_sim, n, level=config.level)
+    value = (only_real - only_sim) / n
+    return Estimate(
+        value=value, low=low, high=high, level=config.level, n=n, method="pairs_exact",
+        unit="ratio",
+    )  # fmt: skip
 
 
-def _folded(difference: Estimate) -> Estimate:
+def folded(difference: Estimate) -> Estimate:
     """Agreement, 1 - |difference|, with the interval of the difference folded at 0."""
     assert difference.value is not None
     value, low, high = difference.value, difference.low, difference.high
@@ -402,46 +422,6 @@ def _folded(difference: Estimate) -> Estimate:
     )
 
 
-def _of_clusters(once: Rows, n: int, config: MetricConfig) -> tuple[Estimate, Estimate]:
-    """Difference and agreement of n pairs that share their seeds: seeds are drawn, not pairs."""
-    differences = once["difference"]
-    clusters = np.unique(once["seed"].astype(np.int64), return_inverse=True)[1]
-    n_seeds, value = int(clusters.max()) + 1, float(np.sort(differences).mean())
-    if n_seeds < _LEAST_SEEDS:
-        reason = f"{counted(n_seeds, 'seed')}, shared by all pairs, say too little"
-        alone = Estimate(
-            value=value, level=config.level, n=n, method="none", unit="ratio", reason=reason
-        )
-        return alone, replace(alone, value=1.0 - abs(value))
-    if not differences.any():
-        # Resampling shows no spread where all agree; each seed then counts as one pair that does.
-        low, high = pairs_interval(0, 0, n_seeds, level=config.level)
-        difference = _share(value, low, high, n, "pairs_exact_over_seeds", config)
-        return difference, _folded(difference)
-    order = np.lexsort((differences, clusters))  # so that sums do not depend on that of the rows
-    sums = np.bincount(clusters[order], weights=differences[order], minlength=n_seeds)
-    sizes = np.bincount(clusters, minlength=n_seeds)
-    drawn = resampled_ratios(sums, sizes, resamples=config.resamples, seed=config.seed)
-    note = f"{n_seeds} seeds: the interval is too narrow" if n_seeds < _FEW_SEEDS else None
-    difference = _share(value, *_ends(drawn, config), n, _SEEDS, config)
-    difference = replace(difference, reason=note)
-    return difference, _folded(difference)
-
-
-def _ends(drawn: NDArray[np.float64], config: MetricConfig) -> tuple[float, float]:
-    tail = (1.0 - config.level) / 2.0
-    low, high = np.quantile(drawn, [tail, 1.0 - tail])
-    return float(low), float(high)
-
-
-def _share(
-    value: float, low: float, high: float, n: int, method: str, config: MetricConfig
-) -> Estimate:
-    return Estimate(
-        value=value, low=low, high=high, level=config.level, n=n, method=method, unit="ratio"
-    )
-
-
 # Contexts ----------------------------------------------------------------------------------------
 
 
@@ -453,20 +433,10 @@ def _by_contexts(name: str, physical: Rows, simulated: Rows, config: MetricConfi
     }
     families = {family: one.agreement for family, one in compared.items()}
     found, uncovered, effective = _of_contexts(physical, simulated, config)
-    met = [one for one in compared.values() if one.agreement.value is not None]
-    rates = [np.array([one.real.value, one.sim.value], dtype=np.float64) for one in met]
-    sizes = [one.sizes for one in met]
     return Agreement(
         name=name,
         agreement=found.agreement,
-        new_task=_of_new_tasks(
-            new_cluster_difference(
-                *np.array(rates).reshape(-1, 2).T * np.array(sizes).reshape(-1, 2).T,
-                *np.array(sizes).reshape(-1, 2).T,
-                level=config.level,
-            ),
-            found.agreement,
-        ),
+        new_task=_of_new_tasks(_over_families(tuple(compared.values()), config), found.agreement),
         ar_sim=found.sim,
         ar_physical=found.real,
         difference=found.difference,
@@ -485,62 +455,112 @@ def _of_contexts(
     physical: Rows, simulated: Rows, config: MetricConfig
 ) -> tuple[_Compared, float | None, float | None]:
     """Rates and agreement in the mixture of contexts met physically."""
-    real, sim = _counts(physical), _counts(simulated)
-    covered = [context for context in real if context in sim]
-    n_real, n_sim = len(physical), sum(sim[context][2] for context in covered)
-    if not covered:
+    sim = _counts(simulated)
+    rates = {context: k / size for context, (k, size, _) in sim.items()}
+    rate = _by_context(physical, rates)
+    # Those that cannot be compared.
+    alone = np.isnan(rate) | physical.left_out
+    met = physical.take(~alone)
+    n_real, real = len(physical), _counts(met)
+    if not len(met):
         reason = (
             "no scored physical episode" if not n_real else "unmatched: no context was simulated"
         )
         none = Estimate.missing(reason=reason, unit="ratio", n=n_real)
-        return _Compared(none, none, none, none), (1.0 if n_real else None), None
-    is_met = np.array([context in sim for context in groups(physical, _CONTEXT)])
-    is_covered = is_met[numbered(physical, _CONTEXT)[0]]
-    k_real, m, of_real = np.array([real[context] for context in covered]).T
-    k_sim, n, _ = np.array([sim[context] for context in covered]).T
+        return _Compared(none, none, none, none, alone=n_real), (1.0 if n_real else None), None
+    n_sim = sum(sim[context][2] for context in real)
+    k_real, m, _ = np.array(list(real.values())).T
     found = formulas.s2r_reweighted(
-        {context: k / size for context, (k, size, _) in sim.items()},
+        rates,
         {context: size for context, (_, size, _) in real.items()},
         {context: k / size for context, (k, size, _) in real.items()},
         n_sim_by_context={context: size for context, (_, size, _) in sim.items()},
-        max_uncovered_mass=config.max_unmatched,
     )
-    rng = np.random.default_rng(config.seed)
     total = int(m.sum())
-    mixtures = rng.multinomial(total, m / total, config.resamples)
-    sim_rates = rng.binomial(n.astype(np.int64), k_sim / n, (config.resamples, len(n))) / n
-    real_drawn = rng.binomial(mixtures, k_real / m).sum(axis=1) / total
-    sim_drawn = (mixtures * sim_rates).sum(axis=1) / total
-    value, sim_value = float(k_real.sum() / total), found["ar_sim_reweighted"]
+    sim_value = found["ar_sim_reweighted"]
     assert sim_value is not None
     note = _effective_note(found.get("effective_sample_size"), config.min_effective_size)
+    # What simulated episodes leave open in the mixture that was met ...
+    weight = _by_context(simulated, {name: real[name][1] / sim[name][1] for name in real})
+    played = share_by_seed(simulated.having(weight=weight).take(~np.isnan(weight)))
+    simulation = mean_by_seed(
+        means_by_seed(played, "share", played["weight"]), sim_value, n_sim, config
+    )
+    # ... and the physical ones in what they came to, and in which contexts they met.
+    once = share_by_seed(physical.having(rate=np.where(alone, np.nan, rate)))
+    once = once.having(gap=once["share"] - once["rate"])
+    known = once.take(~np.isnan(once["gap"]))
+    ends = [float(pick(known["rate"])) for pick in (np.min, np.max)]
+    mixture = mean_by_seed(means_by_seed(known, "rate"), sim_value, n_sim, config, tuple(ends))
 
-    both = int(of_real.sum()) + n_sim
+    def difference(gaps: Rows) -> Estimate:
+        within = (-ends[1], 1.0 - ends[0]) if len(gaps) == len(known) else (-1.0, 1.0)
+        value, n = float(np.sort(gaps["gap"]).mean()), len(met) + n_sim
+        return apart(mean_by_seed(means_by_seed(gaps, "gap"), value, n, config, within), -1.0)
 
-    def estimate(point: float, drawn: NDArray[np.float64], size: int = both) -> Estimate:
-        low, high = _ends(drawn, config)
-        if low == high:
-            reason = "all outcomes are alike; resampling shows no spread"
-            return Estimate(value=point, n=size, method="none", unit="ratio", reason=reason)
-        return replace(_share(point, low, high, size, _CONTEXTS, config), reason=note)
+    def apart(one: Estimate, sign: float) -> Estimate:
+        return replace(_with_other(one, simulation, sign), method=_CONTEXTS, reason=note)
 
+    uncovered = float(alone.mean())
+    agreement = Estimate.missing(
+        reason=f"unmatched: {uncovered:.0%} of the physical episodes are in contexts that were not"
+        " simulated",
+        unit="ratio",
+        n=n_real,
+    )
+    if uncovered <= config.max_unmatched + ROUNDING:
+        agreement = _worst_of(once, _UNMET, lambda rows: folded(difference(rows)))
     compared = _Compared(
         real=success_estimate(round(k_real.sum()), total, exact=True, level=config.level)
-        if total == of_real.sum()
-        else success_of_rows(physical.take(is_covered), config, exact=True),
-        sim=estimate(sim_value, sim_drawn, n_sim),
-        difference=estimate(value - sim_value, real_drawn - sim_drawn),
-        agreement=Estimate.missing(
-            reason=f"unmatched: {found['uncovered_mass']:.0%} of the physical episodes are in"
-            " contexts that were not simulated",
-            unit="ratio",
-            n=n_real,
-        )
-        if found["s2r"] is None
-        else _folded(estimate(value - sim_value, real_drawn - sim_drawn)),
-        sizes=(total, int(n.sum())),
+        if total == len(met)
+        else success_of_rows(met, config, exact=True),
+        sim=apart(mixture, 1.0),
+        difference=difference(known),
+        agreement=agreement,
+        sizes=(total, sum(sim[context][1] for context in real)),
+        alone=int(alone.sum()),
     )
-    return compared, found["uncovered_mass"], found.get("effective_sample_size")
+    return compared, uncovered, found.get("effective_sample_size")
+
+
+def _over_families(found: Sequence[_Compared], config: MetricConfig) -> Estimate:
+    """Mean difference in tasks like these; what cannot be compared disagrees, see `_worst_of`."""
+    rates = np.array([(one.real.value or 0.0, one.sim.value or 0.0) for one in found])
+    sizes = np.array([(*one.sizes, one.alone) for one in found]).reshape(-1, 3)
+    met, n_sim, alone = sizes[:, 0], np.maximum(sizes[:, 1], 1), sizes[:, 2]
+    n = met + alone
+
+    def of(way: float) -> Estimate:
+        real, sim = (rates.reshape(-1, 2) * met[:, None] + alone[:, None] * (way, 1.0 - way)).T
+        return new_cluster_difference(real, sim / n * n_sim, n, n_sim, level=config.level)
+
+    ways = [of(way) for way in ((1.0, 0.0) if alone.any() else (1.0,))]
+    return max(ways, key=lambda one: max(abs(one.low or 0.0), abs(one.high or 0.0)))
+
+
+def _by_context(rows: Rows, numbers: Mapping[tuple[Any, ...], float]) -> NDArray[np.float64]:
+    """The number of the context of each row, shape (n,); NaN where it has none."""
+    found = np.array([numbers.get(context, np.nan) for context in groups(rows, _CONTEXT)])
+    return np.asarray(found[numbered(rows, _CONTEXT)[0]])
+
+
+def _with_other(one: Estimate, other: Estimate, sign: float) -> Estimate:
+    """One mean, plus or minus what another that is independent of it leaves open.
+
+    References:
+        Zou and Donner (2008), Statistics in Medicine 27:1693-1702.
+    """
+    assert one.value is not None
+    assert one.low is not None
+    assert one.high is not None
+    assert other.value is not None
+    assert other.low is not None
+    assert other.high is not None
+    down, up = other.value - other.low, other.high - other.value
+    down, up = (down, up) if sign > 0.0 else (up, down)
+    low = one.value - math.hypot(one.value - one.low, down)
+    high = one.value + math.hypot(one.high - one.value, up)
+    return replace(one, low=max(low, min(sign, 0.0)), high=min(high, 1.0))
 
 
 def _counts(rows: Rows) -> dict[tuple[Any, ...], tuple[float, int, int]]:

@@ -37,6 +37,7 @@ from robo_eval.metrics.calibrated import (
 from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.control import ControlResult, control_by_task
 from robo_eval.metrics.effects import NoveltyEffects, effects_of
+from robo_eval.metrics.frame import is_missing
 from robo_eval.metrics.left_out import LeftOut, as_failures, left_out_of
 from robo_eval.metrics.pairs import (
     ConditionRates,
@@ -324,7 +325,7 @@ class Body:
     def strict(self) -> Body:
         """The same with what was left out as failures, which levels read; itself without."""
         found = self.left_out
-        if self._everybody is None or (found.is_excused and not found.namesakes):
+        if self._everybody is None or not (found.episodes or found.namesakes):
             return self
         rows = self._everybody
         # On every side: the simulated halves of their pairs belong to them.
@@ -453,7 +454,8 @@ class Body:
         samples = [
             cell if isinstance(cell, Mapping) else {} for cell in frame["control_quality"].tolist()
         ]
-        return control_by_task(families, samples, self.config)
+        seeds = [None if is_missing(seed) else seed for seed in frame["seed"].tolist()]
+        return control_by_task(families, samples, self.config, seeds)
 
     @cached_property
     def throughput(self) -> Throughput | None:

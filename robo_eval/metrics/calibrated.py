@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.kinds import Side
-from robo_eval.metrics.agreement import Agreement, compare_rows
+from robo_eval.metrics.agreement import ROUNDING, Agreement, compare_rows, folded
 from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.frame import is_missing
 from robo_eval.metrics.tables import Rows
-from robo_eval.stats.paired import folded_interval
 
 NOT_CALIBRATED: Final = "not calibrated"
 """What simulation without a snapshot is called."""
@@ -122,12 +121,13 @@ def _crossed(
     config: MetricConfig,
 ) -> tuple[Estimate, Estimate]:
     """Difference and agreement over recordings and pairs, both resampled."""
-    physical = _outcomes(rows.take((rows["side"] == side) & rows.scored))
+    is_physical = (rows["side"] == side) & rows.scored
+    physical = _outcomes(rows.take(is_physical & ~rows.left_out))
     simulated = [
         _outcomes(rows.take(is_sim & (snapshots == member) & rows.scored)) for member in members
     ]
     shared = sorted(set(physical).intersection(*simulated))
-    n, n_recordings = len(shared), len(members)
+    n, alone = len(shared), int(is_physical.sum()) - len(shared)
     if not n:
         none = Estimate.missing(
             reason="no pair was simulated under every recording of the calibration", unit="ratio"
@@ -135,7 +135,38 @@ def _crossed(
         return none, none
     real = np.array([physical[pair] for pair in shared], dtype=np.float64)
     table = np.array([[sim[pair] for pair in shared] for sim in simulated], dtype=np.float64)
-    differences = real - table
+    # Resampling cannot draw outcomes that were not seen, which the interval of one recording
+    # allows for: never be narrower than such a one is on average.
+    widths = [
+        found.difference.high - found.difference.low
+        for found in compared.values()
+        if found.difference.low is not None and found.difference.high is not None
+    ]
+    half = 0.5 * float(np.mean(widths)) if widths else 0.0
+    difference = _over_recordings(real - table, half, config)
+    agreement = folded(difference)
+    if alone > config.max_unmatched * (n + alone) + ROUNDING:
+        agreement = Estimate.missing(
+            reason=f"unmatched: {alone / (n + alone):.0%} of the scored physical episodes have no"
+            " scored partner under every recording",
+            unit="ratio",
+            n=n,
+        )
+    elif alone:
+        # They count as disagreement, in the direction that costs more.
+        worst = [
+            np.hstack([real - table, np.full((len(members), alone), way)]) for way in (1.0, -1.0)
+        ]
+        found = [folded(_over_recordings(one, half, config)) for one in worst]
+        agreement = min(found, key=lambda one: one.low or 0.0)
+    return difference, agreement
+
+
+def _over_recordings(
+    differences: NDArray[np.float64], half: float, config: MetricConfig
+) -> Estimate:
+    """Mean over recordings and pairs, shape (recordings, pairs), at least `half` to each side."""
+    n_recordings, n = differences.shape
     value = float(differences.mean())
     rng = np.random.default_rng(config.seed)
     drawn_pairs = rng.multinomial(n, np.full(n, 1.0 / n), config.resamples) / n
@@ -146,35 +177,17 @@ def _crossed(
     draws = ((drawn_recordings @ differences) * drawn_pairs).sum(axis=1)
     tail = (1.0 - config.level) / 2.0
     low, high = (float(end) for end in np.quantile(draws, [tail, 1.0 - tail]))
-    # Resampling cannot draw outcomes that were not seen, which the interval of one recording
-    # allows for: never be narrower than such a one is on average.
-    widths = [
-        found.difference.high - found.difference.low
-        for found in compared.values()
-        if found.difference.low is not None and found.difference.high is not None
-    ]
-    half = 0.5 * float(np.mean(widths)) if widths else 0.0
-    low, high = max(-1.0, min(low, value - half)), min(1.0, max(high, value + half))
-    note = (
-        f"{n_recordings} recordings: their spread is hardly known"
-        if n_recordings < _LEAST
-        else None
-    )
-    difference = Estimate(
+    few = f"{n_recordings} recordings: their spread is hardly known"
+    return Estimate(
         value=value,
-        low=low,
-        high=high,
+        low=max(-1.0, min(low, value - half)),
+        high=min(1.0, max(high, value + half)),
         level=config.level,
         n=n,
         method=_METHOD,
         unit="ratio",
-        reason=note,
+        reason=few if n_recordings < _LEAST else None,
     )
-    low, high = folded_interval(low, high)
-    agreement = replace(
-        difference, value=1.0 - abs(value), low=low, high=high, method=f"folded_{_METHOD}"
-    )
-    return difference, agreement
 
 
 def _outcomes(rows: Rows) -> dict[str, bool]:

@@ -14,8 +14,9 @@ from robo_eval.core.errors import InputError
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.names import unknown_name
 from robo_eval.metrics.config import MetricConfig
-from robo_eval.metrics.performance import success_estimate
-from robo_eval.stats.resampling import mean_interval
+from robo_eval.metrics.performance import mean_by_seed, success_estimate
+from robo_eval.metrics.tables import means_by
+from robo_eval.stats.bounded import bounded_mean_interval
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,6 +29,7 @@ def quality_of_control(
     tolerances: Mapping[str, float],
     *,
     weights: Mapping[str, float] | None = None,
+    seeds: Sequence[object] | None = None,
     config: MetricConfig = _DEFAULT,
 ) -> Estimate:
     """Quality of control QC: 1 within the tolerances, 0 at twice the tolerances.
@@ -40,10 +42,11 @@ def quality_of_control(
             episode in which a measure that counts is missing has no credit and is left out.
         tolerances: Greatest value with full credit, by measure.
         weights: Of the measures; by default all alike, which is this project's choice.
+        seeds: Seed of each episode, None where there is none; those of a seed are one observation.
         config: Settings of the interval.
 
     Returns:
-        The mean with the interval that its number of episodes allows; no value without a sample.
+        The mean with the interval of a mean that cannot leave 0 to 1; no value without a sample.
 
     Raises:
         InputError: If a measure has no column, a tolerance is not positive, a weight negative or
@@ -54,20 +57,22 @@ def quality_of_control(
         choice.
     """
     credit = control_credit(samples, tolerances, weights=weights)
-    credit = np.sort(credit[~np.isnan(credit)])  # a sum depends on the order of its terms
-    if not len(credit):
+    is_known = ~np.isnan(credit)
+    if not is_known.any():
         return Estimate.missing(reason="no sample was logged", unit="ratio", method="none")
-    found = mean_interval(credit, level=config.level, resamples=config.resamples, seed=config.seed)
-    return Estimate(
-        value=float(credit.mean()),
-        low=found.low,
-        high=found.high,
-        level=config.level,
-        n=len(credit),
-        method=found.method,
-        unit="ratio",
-        reason=found.reason,
-    )
+    group = np.arange(len(credit))
+    if seeds is not None:
+        first: dict[object, int] = {}
+        group = np.array(
+            [row if seed is None else first.setdefault(seed, row) for row, seed in enumerate(seeds)]
+        )
+    credit, group = credit[is_known], np.unique(group[is_known], return_inverse=True)[1]
+    sizes = np.bincount(group)
+    if len(sizes) == len(credit):
+        return bounded_mean_interval(credit, level=config.level)
+    value = float(np.sort(credit).mean())  # a sum depends on the order of its terms
+    by_seed = means_by(group, credit, len(sizes)), sizes.astype(np.float64)
+    return mean_by_seed(by_seed, value, len(credit), config)
 
 
 def control_credit(
@@ -136,6 +141,7 @@ def control_by_task(
     families: Sequence[str],
     samples: Sequence[Mapping[str, float]],
     config: MetricConfig,
+    seeds: Sequence[object] | None = None,
 ) -> tuple[ControlResult, ...]:
     """Quality of control of each task that has tolerances.
 
@@ -143,6 +149,7 @@ def control_by_task(
         families: Task family of each episode.
         samples: What was measured in each, by measure.
         config: Settings; `tolerances` says what counts, by family, `*` for all others.
+        seeds: Seed of each episode; see `quality_of_control`.
 
     Raises:
         InputError: If a measured value is negative or not finite; the message names the measure.
@@ -152,13 +159,20 @@ def control_by_task(
         tolerances = config.tolerances.get(family, config.tolerances.get("*"))
         if not tolerances:
             continue
-        own = [sample for name, sample in zip(families, samples, strict=True) if name == family]
+        rows = [row for row, name in enumerate(families) if name == family]
+        own = [samples[row] for row in rows]
         columns = {name: [sample.get(name) for sample in own] for name in tolerances}
         weights = {name: config.control_weights.get(name, 1.0) for name in tolerances}
         found.append(
             ControlResult(
                 task=family,
-                quality=quality_of_control(columns, tolerances, weights=weights, config=config),
+                quality=quality_of_control(
+                    columns,
+                    tolerances,
+                    weights=weights,
+                    seeds=None if seeds is None else [seeds[row] for row in rows],
+                    config=config,
+                ),
                 measures=tuple(
                     _measure(name, limit, columns[name], config)
                     for name, limit in tolerances.items()

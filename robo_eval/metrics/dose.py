@@ -17,6 +17,7 @@ from robo_eval.metrics.effects import differences
 from robo_eval.metrics.performance import quality_estimates, success_estimate
 from robo_eval.metrics.tables import Rows, groups, numbered, places_of
 from robo_eval.metrics.tasks import VARIANT, task_label, task_variants, with_novelty
+from robo_eval.stats.bounded import bounded_mean_interval
 from robo_eval.stats.estimate import without_interval
 from robo_eval.stats.paired import (
     PairedTable,
@@ -24,7 +25,7 @@ from robo_eval.stats.paired import (
     paired_table,
     success_ratio_interval,
 )
-from robo_eval.stats.resampling import mean_interval
+from robo_eval.stats.proportions import clopper_pearson_interval
 
 if TYPE_CHECKING:
     from robo_eval.core.plan import TaskPlan, TrialPlan
@@ -245,7 +246,7 @@ def _dose(
 
 
 def _success(rows: Rows, point: MetricConfig) -> Estimate:
-    return success_estimate(int(rows.succeeded.sum()), len(rows), exact=False, level=point.level)
+    return success_estimate(int(rows.succeeded.sum()), len(rows), exact=True, level=point.level)
 
 
 def _quality(rows: Rows, point: MetricConfig) -> Estimate:
@@ -256,13 +257,13 @@ def _mean_difference(own: Rows, match: Rows, point: MetricConfig) -> Estimate:
     if not len(own):
         return Estimate.missing(reason=_NO_PAIR, unit="ratio")
     values = differences(own["quality"], match["quality"])
-    return mean_interval(values, level=point.level, resamples=point.resamples, seed=point.seed)
+    return bounded_mean_interval(values, within=(-1.0, 1.0), level=point.level)
 
 
 def _kept(pairs: PairedTable, level: float) -> Estimate:
     if not pairs.n:
         return Estimate.missing(reason=_NO_PAIR, unit="ratio")
-    found = success_ratio_interval(pairs, level=level)
+    found = _ratio_interval(pairs, level)
     if found is None:
         return Estimate.missing(reason="no success without novelty", unit="ratio", n=pairs.n)
     low, high = found
@@ -273,6 +274,19 @@ def _kept(pairs: PairedTable, level: float) -> Estimate:
     return Estimate(
         value=value, low=low, high=high, level=level, n=pairs.n, method="score_ratio", unit="ratio"
     )
+
+
+def _ratio_interval(pairs: PairedTable, level: float) -> tuple[float, float] | None:
+    """Interval of the ratio of the two shares, no narrower than that of what is kept.
+
+    The score interval alone misses a ratio near 0 too often where pairs are few.
+    """
+    found = success_ratio_interval(pairs, level=level)
+    if found is None:
+        return None
+    nominal = pairs.both + pairs.only_second
+    kept = clopper_pearson_interval(pairs.both, nominal, level=level)
+    return min(found[0], kept[0]), max(found[1], kept[1])
 
 
 def _difference(pairs: PairedTable, level: float) -> Estimate:
@@ -307,7 +321,7 @@ def _half_loss(doses: Sequence[tuple[Dose, PairedTable]], config: MetricConfig) 
             return nothing(f"{counts} scored at {in_short(dose.magnitude)}")
         if dose.kept.value is None:
             return nothing(str(dose.kept.reason))
-    ends = [success_ratio_interval(pairs, level=config.level) for _, pairs in doses]
+    ends = [_ratio_interval(pairs, config.level) for _, pairs in doses]
     sizes = [dose.magnitude for dose, _ in doses]
     surely_more = [end is not None and end[0] > HALF for end in ends]
     surely_less = [end is not None and end[1] < HALF for end in ends]

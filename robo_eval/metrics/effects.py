@@ -23,7 +23,7 @@ from robo_eval.metrics.tables import (
     sort_key,
 )
 from robo_eval.metrics.tasks import VARIANT, task_label
-from robo_eval.stats.resampling import mean_interval
+from robo_eval.stats.bounded import bounded_mean_interval
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -273,15 +273,7 @@ def _difference(pairs: Rows, draw: str, config: MetricConfig) -> Estimate:
     once = once_by_seed(pairs, difference=pairs["difference"])
     draw = "control_id" if once.missing(draw).any() else draw
     group, first = numbered(once, (draw,))
-    interval = mean_interval(
-        means_by(group, once["difference"], len(first)),
-        level=config.level,
-        resamples=config.resamples,
-        seed=config.seed,
+    found = bounded_mean_interval(
+        means_by(group, once["difference"], len(first)), within=(-1.0, 1.0), level=config.level
     )
-    low, high, method = interval.low, interval.high, interval.method
-    if low is not None and high is not None and (low < -1.0 or high > 1.0):
-        low, high, method = max(low, -1.0), min(high, 1.0), f"{method}_clipped"
-    if method != "none":
-        method = f"paired_{method}"
-    return replace(interval, low=low, high=high, method=method)
+    return replace(found, method=f"paired_{found.method}")

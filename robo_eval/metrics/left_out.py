@@ -60,6 +60,17 @@ class LeftOut:
             f" allows ({self._ends}); levels count them as failures"
         )
 
+    @property
+    def allowed(self) -> str:
+        """What levels make of those that the plan allows; empty without, or with a problem."""
+        if not self.is_excused or not self.by_end:
+            return ""
+        left = sum(n for _, n in self.by_end)
+        return (
+            f"{counted(left, 'attempt')} of {self.attempts} without a score ({self._ends}):"
+            " levels count each such episode as a failure, also where it was tried again"
+        )
+
 
 def left_out_of(
     frame: pd.DataFrame, plan: TrialPlan | None, most: float, namesakes: tuple[str, ...] = ()
@@ -103,7 +114,7 @@ def as_failures(rows: Rows, side: str, found: LeftOut) -> Rows:
     """The same rows, in which each episode that was left out, or tried again, is a failure.
 
     These, and what namesakes played, stand each for themselves: failures do not hide behind
-    others of their seed.
+    others of their seed. Nor are they compared with simulation: what they hid cannot be known.
 
     Args:
         rows: Rows of the policy on every side, and of its namesakes.
@@ -111,7 +122,8 @@ def as_failures(rows: Rows, side: str, found: LeftOut) -> Rows:
         found: What was left out.
     """
     apart = np.isin(rows["policy"].astype(str), found.namesakes)
-    if not found.episodes or found.is_excused:
+    left_out = np.zeros(len(rows), dtype=np.bool_)
+    if not found.episodes:
         return rows.having(apart=apart)
     names = rows["base_id"]
     is_counted = np.asarray(rows["side"] == side, dtype=np.bool_)
@@ -120,5 +132,5 @@ def as_failures(rows: Rows, side: str, found: LeftOut) -> Rows:
     in_order = (np.flatnonzero(is_counted & ~rows.scored), np.flatnonzero(is_counted & rows.scored))
     one_each = {names[row]: row for row in np.concatenate(in_order).tolist()}
     chosen = np.array(list(one_each.values()), dtype=np.intp)
-    apart[chosen] = True
-    return rows.failing(chosen).having(apart=apart)
+    apart[chosen] = left_out[chosen] = True
+    return rows.failing(chosen).having(apart=apart, left_out=left_out)

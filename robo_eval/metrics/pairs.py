@@ -108,12 +108,13 @@ def embodiment_of(
         ss: Safety score.
         s2r: Agreement; None where simulation is not compared.
         config: Settings.
-        unpaired: Share of the physical episodes without a partner, which S2R is less by.
+        unpaired: Share of the physical episodes without a partner: with any, the pairs do not hold
+            what S2R counts against it.
     """
     if s2r is None:
         s2r = Estimate.missing(reason=NO_SIMULATION, unit="ratio")
     score = embodiment_score(ar, ss, s2r)
-    if score.value is None or paired is None or not len(paired.sim):
+    if score.value is None or paired is None or not len(paired.sim) or unpaired:
         return score
     ends = []
     for safety in (ss.low, ss.high):
@@ -129,10 +130,7 @@ def embodiment_of(
             seed=config.seed,
         ).index
         ends.append(found)
-    low, high = (
-        None if end is None else (1.0 - unpaired) ** (1.0 / 3.0) * end
-        for end in (ends[0].low, ends[1].high)
-    )
+    low, high = ends[0].low, ends[1].high
     # With a safety score of 0 at its lower end E is 0 there, and resamples have no spread.
     if ss.low == 0.0:
         low = 0.0

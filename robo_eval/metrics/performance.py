@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,12 +28,13 @@ from robo_eval.metrics.tables import (
 )
 from robo_eval.metrics.tables import groups as groups_of
 from robo_eval.metrics.tasks import VARIANT, task_label, task_variants, with_novelty
+from robo_eval.stats.bounded import bounded_mean_interval, bounded_mean_intervals
+from robo_eval.stats.clustered import LEAST_CLUSTERS, new_cluster_rate
 from robo_eval.stats.proportions import (
     clopper_pearson_interval,
     clustered_interval,
     wilson_interval,
 )
-from robo_eval.stats.resampling import mean_intervals, stratified_mean_interval
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -361,38 +362,12 @@ def quality_estimates(
 ) -> list[Estimate]:
     """Mean quality of each of some samples, with an interval within 0 and 1."""
     filled = [sample for sample in samples if sample.size]
-    intervals = iter(
-        mean_intervals(filled, level=config.level, resamples=config.resamples, seed=config.seed)
-    )
-    return [
-        _bounded_estimate(next(intervals), sample, config) if sample.size else _no_episodes()
-        for sample in samples
-    ]
+    found = iter(bounded_mean_intervals(filled, level=config.level))
+    return [next(found) if sample.size else _no_episodes() for sample in samples]
 
 
 def _no_episodes() -> Estimate:
     return Estimate.missing(reason="no scored episodes", unit="ratio")
-
-
-def _bounded_estimate(
-    interval: Estimate,
-    values: NDArray[np.float64],
-    config: MetricConfig,
-    *,
-    draws: int | None = None,
-) -> Estimate:
-    """Estimate of the mean of a quantity in [0, 1]; `draws` are independent, if not all values."""
-    n = interval.n
-    if interval.low is None and values.min() == values.max() and values[0] in (0.0, 1.0):
-        # The chance that n draws in [0, 1] are all 1 is at most their mean to the power n, which
-        # is the argument behind the Clopper-Pearson bound of n successes in n.
-        m = draws or n
-        exact = success_estimate(m if values[0] == 1.0 else 0, m, exact=True, level=config.level)
-        return replace(exact, value=interval.value, n=n)
-    low, high, method = interval.low, interval.high, interval.method
-    if low is not None and high is not None and (low < 0.0 or high > 1.0):
-        low, high, method = max(low, 0.0), min(high, 1.0), f"{method}_clipped"
-    return replace(interval, low=low, high=high, method=method)
 
 
 def _cell(
@@ -407,7 +382,7 @@ def _cell(
     seeds = _repeated_seeds(table)
     if seeds is not None:
         mean = float(_qualities(seeds.once).mean())
-        quality = _mean_by_seed(mean, quality.n, seeds.quality, config)
+        quality = mean_by_seed(seeds.quality, mean, quality.n, config)
     return Cell(
         **names,
         coverage=coverage,
@@ -534,12 +509,12 @@ class _Seeds:
 
     Attributes:
         once: `once_by_seed` with the mean quality.
-        quality: What each seed says about the mean quality over conditions, shape (seeds,).
+        quality: Mean quality of each seed, and how much it weighs in the mean over conditions.
         success: What they say about the share of successes.
     """
 
     once: Rows
-    quality: NDArray[np.float64]
+    quality: tuple[NDArray[np.float64], NDArray[np.float64]]
     success: _Share
 
 
@@ -563,27 +538,33 @@ def _in_order(seeds: Rows, values: NDArray[np.float64]) -> NDArray[np.float64]:
     return found
 
 
-def _quality_by_seed(once: Rows) -> NDArray[np.float64]:
-    """What each seed says about the mean over conditions; their mean is that mean.
+def means_by_seed(
+    once: Rows, column: str, weights: NDArray[np.float64] | None = None
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Mean of what each seed came to, and how much it weighs in the mean of all rows.
 
-    Where every seed met every condition equally often that is its own mean. Elsewhere it is
-    what the seed adds to the mean over conditions, linearised as in a survey of clusters.
+    Args:
+        once: Rows of `once_by_seed`.
+        column: What is averaged.
+        weights: Of the rows, shape (n,); all alike if not given.
+
+    Returns:
+        Two arrays of shape (seeds,).
     """
     group, firsts = numbered_by_seed(once, ())
-    condition, first = numbered(once, CONDITION)
-    n_seeds, n_conditions = len(firsts), len(first)
-    cells = np.bincount(group * n_conditions + condition, minlength=n_seeds * n_conditions)
-    quality = once["quality"]
-    if cells.min() == cells.max():
-        return _in_order(once.take(firsts), means_by(group, quality, n_seeds))
-    means = means_by(condition, quality, n_conditions)
-    sizes = np.bincount(condition, minlength=n_conditions)
-    added = (quality - means[condition]) / (n_conditions * sizes[condition])
-    # Sorted, so that sums do not depend on the order of rows or conditions.
-    order = np.lexsort((added, group))
-    sums = np.bincount(group[order], weights=added[order], minlength=n_seeds).astype(np.float64)
-    found = float(np.sort(means).mean()) + n_seeds * sums
-    return _in_order(once.take(firsts), found)
+    n_seeds, sizes = len(firsts), np.bincount(group)
+    if weights is None:
+        return means_by(group, once[column], n_seeds), sizes.astype(np.float64)
+    weight = means_by(group, weights, n_seeds)
+    return means_by(group, once[column] * weights, n_seeds) / weight, weight * sizes
+
+
+def _quality_by_seed(once: Rows) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """`means_by_seed` of the quality, in the mean of which each condition counts once."""
+    condition = numbered(once, CONDITION)[0]
+    sizes = np.bincount(condition)
+    weights = None if sizes.min() == sizes.max() else 1.0 / sizes[condition]
+    return means_by_seed(once, "quality", weights)
 
 
 def _share_of(counted: Rows) -> _Share:
@@ -610,15 +591,26 @@ def _with_voids(table: Rows) -> Rows:
     return table.take(table.scored | (table["end_reason"] == EndReason.VOID.value))
 
 
-def _mean_by_seed(
-    value: float | None, n: int, means: NDArray[np.float64], config: MetricConfig
+def mean_by_seed(
+    seeds: tuple[NDArray[np.float64], NDArray[np.float64]],
+    value: float,
+    n: int,
+    config: MetricConfig,
+    within: tuple[float, float] = (0.0, 1.0),
 ) -> Estimate:
-    interval = mean_intervals(
-        [means], level=config.level, resamples=config.resamples, seed=config.seed
-    )[0]
-    found = _bounded_estimate(interval, means, config)
-    method = f"{found.method}_{len(means)}_seeds"
-    return replace(found, value=value, n=n, method=method)
+    """Mean of n episodes, of which those of a seed are one observation; see `means_by_seed`."""
+    means, weights = seeds
+    found = bounded_mean_interval(means, weights=weights, within=within, level=config.level)
+    assert found.low is not None, "a bounded mean has an interval"
+    assert found.high is not None
+    return replace(
+        found,
+        value=value,
+        low=min(found.low, value),
+        high=max(found.high, value),
+        n=n,
+        method=f"{found.method}_{len(means)}_seeds",
+    )
 
 
 def _digests(table: Rows) -> tuple[str, ...]:
@@ -646,28 +638,23 @@ def _condition_means(
         reason = "one condition says nothing about conditions like it"
         single = quality_estimates(samples, config)[0]
         if seeds is not None:
-            single = _mean_by_seed(single.value, n, seeds.quality, config)
+            assert single.value is not None, "a sample has a mean"
+            single = mean_by_seed(seeds.quality, single.value, n, config)
         elsewhere = replace(single, low=None, high=None, method="none", reason=reason)
         return {"these": single, "like_these": elsewhere}
-    values = np.concatenate(samples)
-    like_these = _stratified(samples, "like_these", config)
-    found = {"like_these": _bounded_estimate(like_these, values, config, draws=len(samples))}
+    means, sizes = (np.array([of(x) for x in samples]) for of in (np.mean, len))
+    value = float(np.sort(means).mean())
     if seeds is None:
-        found["these"] = _bounded_estimate(_stratified(samples, "these", config), values, config)
+        weights = np.repeat(1.0 / sizes, sizes)
+        these = bounded_mean_interval(np.concatenate(samples), weights=weights, level=config.level)
     else:
-        found["these"] = _mean_by_seed(like_these.value, n, seeds.quality, config)
-    return found
-
-
-def _stratified(
-    samples: Sequence[NDArray[np.float64]],
-    over: Literal["these", "like_these"],
-    config: MetricConfig,
-) -> Estimate:
-    return stratified_mean_interval(
-        samples,
-        over=over,
-        level=config.level,
-        resamples=config.resamples,
-        seed=config.seed,
-    )
+        these = mean_by_seed(seeds.quality, value, n, config)
+    if len(samples) < LEAST_CLUSTERS:
+        like = bounded_mean_interval(means, level=config.level)
+    else:
+        like = new_cluster_rate(means * sizes, sizes, level=config.level)
+    # That of conditions like these is no surer than that of these.
+    lows = [one.low for one in (these, like) if one.low is not None]
+    highs = [one.high for one in (these, like) if one.high is not None]
+    like = replace(like, value=value, low=min(lows), high=max(highs), n=these.n)
+    return {"these": replace(these, value=value), "like_these": like}

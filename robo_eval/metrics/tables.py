@@ -180,9 +180,17 @@ class Rows:
     @property
     def apart(self) -> NDArray[np.bool_]:
         """Which rows are no repetition of their seed, whatever it is, shape (n,)."""
-        if "apart" not in self._columns:
+        return self._marked("apart")
+
+    @property
+    def left_out(self) -> NDArray[np.bool_]:
+        """Which rows were left out, and have no partner, whatever their `pair_id` says."""
+        return self._marked("left_out")
+
+    def _marked(self, name: str) -> NDArray[np.bool_]:
+        if name not in self._columns:
             return np.zeros(len(self), dtype=np.bool_)
-        found: NDArray[np.bool_] = self["apart"]
+        found: NDArray[np.bool_] = self[name]
         return found
 
     @property

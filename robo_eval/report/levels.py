@@ -197,8 +197,9 @@ def _notes(one: Assessment) -> list[str]:
         if any(audit.status != "pass" for audit in one.readings.battery):
             needs.append("with tasks that are fit to show a level")
         notes.append(f"Would be {one.name_of(one.would_be)} {joined(needs)}.")
-    if one.readings.left_out:
-        notes.append(sentence(one.readings.left_out))
+    left_out = one.readings.left_out or one.readings.left_out_allowed
+    if left_out:
+        notes.append(sentence(left_out))
     return notes
 
 

@@ -84,17 +84,17 @@ class Bins(NamedTuple):
     variances: NDArray[np.float64]
 
 
-def bins_of(x: NDArray[np.float64]) -> Bins:
-    """Cut observations in ascending order, shape (n,), into at most 16 bins.
+def bins_of(x: NDArray[np.float64], bins: int = _BINS) -> Bins:
+    """Cut observations in ascending order, shape (n,), into at most `2 * bins` bins.
 
-    With up to 16 distinct values each has a bin of its own. Otherwise the cuts are at equal counts
+    With so few distinct values each has a bin of its own. Otherwise the cuts are at equal counts
     and at equal widths, so that an outlier shares its bin with nothing far from it.
     """
     n = len(x)
     cuts = np.flatnonzero(np.diff(x)) + 1
-    if len(cuts) >= 2 * _BINS:
-        even = np.arange(1, _BINS) * n // _BINS
-        wide = np.searchsorted(x, x[0] + (x[-1] - x[0]) * np.arange(1, _BINS) / _BINS)
+    if len(cuts) >= 2 * bins:
+        even = np.arange(1, bins) * n // bins
+        wide = np.searchsorted(x, x[0] + (x[-1] - x[0]) * np.arange(1, bins) / bins)
         cuts = np.unique(np.concatenate([even, wide]))
     start = np.concatenate([[0], cuts[(cuts > 0) & (cuts < n)]])
     counts = np.diff(np.append(start, n))

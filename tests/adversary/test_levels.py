@@ -450,7 +450,9 @@ def test_failures_do_not_hide_behind_others_of_their_seed() -> None:
     assert body_of(frame).strict.reliability.value == pytest.approx(0.5)
 
 
-def test_what_the_plan_allows_is_left_out(archetypes: Any) -> None:
+def test_what_the_plan_allows_is_left_out_of_the_share_and_not_of_what_levels_read(
+    archetypes: Any,
+) -> None:
     from robo_eval.core.plan import parse_plan
     from robo_eval.metrics.summary import summarise
 
@@ -459,7 +461,9 @@ def test_what_the_plan_allows_is_left_out(archetypes: Any) -> None:
     frame = table({"ours": ["success"] * 60 + ["void"] * 3})
     (body,) = summarise(frame, plan).robots
     assert body.left_out.problem == ""
-    assert body.strict is body
+    assert body.reliability.value == 1.0
+    assert body.strict.reliability.value == pytest.approx(60 / 63)
+    assert body.left_out.allowed.startswith("3 attempts of 63 without a score (3 void)")
     many = table({"ours": ["success"] * 60 + ["void"] * 4})
     assert summarise(many, plan).robots[0].left_out.problem
     assert "policy ours: 4 attempts of 64" in summarise(many, plan).left_out_problem
@@ -471,4 +475,54 @@ def test_a_robots_episode_without_a_partner_counts_as_disagreement() -> None:
     assert found.agreement.value == pytest.approx(0.95)
     assert found.uncovered_mass == pytest.approx(0.05)
     assert "5.0% of the physical episodes have no scored partner" in found.agreement.reason
-    assert found.new_task.value == pytest.approx(0.95)
+    assert found.new_task.value == pytest.approx(0.95, abs=1e-3)
+
+
+def lower_end_without(dropped: Any, frame: Any) -> float:
+    body = body_of(frame[~((frame["side"] == "sim") & frame["pair_id"].isin(dropped))])
+    return float(body.agreement.agreement.low)
+
+
+@pytest.mark.parametrize("share_seeds", [False, True])
+def test_dropping_the_simulated_half_of_a_pair_never_raises_the_agreement(
+    share_seeds: bool,
+) -> None:
+    frame = table({"ours": ["success"] * 160 + ["failure"] * 40})
+    sim = frame["side"] == "sim"
+    # Twenty pairs in which the robot alone fails, twenty in which both do.
+    frame.loc[sim, ["success", "quality", "end_reason"]] = [True, 1.0, "success"]
+    both = sim & frame["seed"].isin(range(180, 200))
+    frame.loc[both, ["success", "quality", "end_reason"]] = [False, 0.0, "failure"]
+    if share_seeds:
+        frame["seed"] //= 4
+    pairs = [f"ours-{i}" for i in range(200)]
+    whole = lower_end_without([], frame)
+    for dropped in (pairs[160:170], pairs[160:180], pairs[180:], pairs[:20], pairs[150:170]):
+        assert lower_end_without(dropped, frame) <= whole + 1e-6
+    told = body_of(frame[~(sim & frame["pair_id"].isin(pairs[160:180]))]).agreement.agreement
+    assert "10.0% of the physical episodes have no scored partner" in told.reason
+
+
+def test_voiding_a_failure_and_trying_again_raises_no_end_that_levels_read() -> None:
+    import pandas as pd
+
+    from robo_eval.core.plan import parse_plan
+    from robo_eval.metrics.summary import summarise
+
+    text = "name: x\ntasks: [{}]\npolicies: [{name: ours}]\nsides: [sim, real]\n"
+    plan = parse_plan(text + "void_reasons: [the light]\n", source="plan")
+    honest = table({"ours": ["success"] * 180 + ["failure"] * 20})
+    again = honest.copy()
+    retried = (again["side"] == "real") & again["seed"].isin(range(180, 190))
+    voids = again[retried].assign(
+        end_reason="void", end_detail="the light", quality=None, success=None
+    )
+    again.loc[retried, "episode_id"] += "-a2"
+    again.loc[retried, ["attempt", "success", "quality", "end_reason"]] = [2, True, 1.0, "success"]
+    (fair,) = summarise(honest, plan).robots
+    (gamed,) = summarise(pd.concat([voids, again], ignore_index=True), plan).robots
+    assert gamed.left_out.problem == ""  # the plan allows it
+    assert gamed.reliability.low > fair.reliability.low
+    for name in ("AR", "AR_new_task", "S2R", "S2R_new_task"):
+        assert gamed.strict.numbers.of(name).low <= fair.strict.numbers.of(name).low + 1e-9
+    assert "10 attempts of 210 without a score (10 void)" in gamed.left_out.allowed

@@ -23,7 +23,7 @@ def reliability(body: Body) -> Iterator[Number]:
     """Actuation reliability: share of the scored episodes that are strict successes.
 
     AR speaks of these tasks. `AR_new_task`, the mean of their shares, speaks of tasks like these.
-    `AR_with_left_out` counts attempts without a score as failures, beyond what the plan allows.
+    `AR_with_left_out`, which gates read, counts attempts without a score as failures.
     """
     whole, tasks = body.reliability, body.tasks
     episodes, of = counted(whole.n, "episode"), counted(len(tasks), "task")

@@ -22,8 +22,9 @@ def test_pairing_finds_an_effect_that_luck_would_hide(frame, episode):
     effects = novelty_effects(frame(*_matched(episode, 20)))
     (cell,) = effects.cells
     assert cell.difference.value == pytest.approx(-0.3, abs=0.02)
-    assert cell.difference.high - cell.difference.low < 0.05
-    assert cell.difference.method == "paired_bca"
+    # Twenty pairs leave open that one in six goes another way; luck alone spreads by more.
+    assert cell.difference.high - cell.difference.low < 0.35
+    assert cell.difference.method == "paired_gaffke"
     assert (cell.n_pairs, cell.n_expected, cell.verdict) == (20, 20, "lower")
 
 
@@ -32,7 +33,7 @@ def test_level_0_of_the_plan_serves_as_control(frame, episode):
     assert [(cell.level, cell.n_pairs) for cell in effects.cells] == [(2, 12)]
 
 
-def test_no_effect_is_undecided_and_equal_pairs_have_no_interval(frame, episode):
+def test_no_effect_is_undecided_and_equal_pairs_leave_doubt(frame, episode):
     (cell,) = novelty_effects(frame(*_matched(episode, 20, effect=0.0))).cells
     assert cell.verdict == "undecided"
     same = [
@@ -45,8 +46,8 @@ def test_no_effect_is_undecided_and_equal_pairs_have_no_interval(frame, episode)
     ]
     (equal,) = novelty_effects(frame(*same)).cells
     assert equal.difference.value == pytest.approx(-0.1)
-    assert (equal.difference.low, equal.verdict) == (None, None)
-    assert equal.difference.reason == "all 3 values are equal"
+    assert equal.difference.low < -0.1 < 0.0 < equal.difference.high
+    assert equal.verdict == "undecided"
 
 
 def test_below_95_percent_of_the_pairs_there_is_no_verdict(frame, episode):
@@ -96,13 +97,13 @@ def test_without_controls_there_are_no_effects(frame, episode):
 def test_policies_are_compared_on_the_same_seeds(frame, episode):
     rng = np.random.default_rng(2)
     rows = []
-    for i in range(15):
+    for i in range(25):
         luck = round(float(rng.uniform(0.2, 0.7)), 3)
         rows.append(episode(f"b{i}", luck, level=1, seed=i))
         better = round(luck + 0.2 + float(rng.uniform(-0.02, 0.02)), 3)
         rows.append(episode(f"a{i}", better, level=1, seed=i, policy="adaptive"))
     (found,) = policy_differences(frame(*rows), "adaptive", "balancer")
-    assert (found.level, found.n_pairs, found.verdict) == (1, 15, "higher")
+    assert (found.level, found.n_pairs, found.verdict) == (1, 25, "higher")
     assert found.difference.value == pytest.approx(0.2, abs=0.01)
     (reverse,) = policy_differences(frame(*rows), "balancer", "adaptive")
     assert reverse.difference.value == pytest.approx(-found.difference.value)
