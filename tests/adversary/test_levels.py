@@ -450,9 +450,7 @@ def test_failures_do_not_hide_behind_others_of_their_seed() -> None:
     assert body_of(frame).strict.reliability.value == pytest.approx(0.5)
 
 
-def test_what_the_plan_allows_is_left_out_of_the_share_and_not_of_what_levels_read(
-    archetypes: Any,
-) -> None:
+def test_what_the_plan_allows_is_left_out_of_the_share_alone(archetypes: Any) -> None:
     from robo_eval.core.plan import parse_plan
     from robo_eval.metrics.summary import summarise
 

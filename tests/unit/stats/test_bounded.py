@@ -76,7 +76,7 @@ def test_a_weight_counts_as_the_share_it_has():
 
 
 def test_what_is_outside_the_range_is_refused():
-    with pytest.raises(ValueError, match="between 0 and 1, given 1.5"):
+    with pytest.raises(ValueError, match=r"between 0 and 1, given 1\.5"):
         bounded_mean_interval([0.5, 1.5])
     with pytest.raises(ValueError, match="no values"):
         bounded_mean_interval([])
