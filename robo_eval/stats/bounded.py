@@ -115,6 +115,31 @@ def bounded_mean_intervals(
     return found
 
 
+def with_doubt_of(one: Estimate, other: Estimate, weight: float) -> Estimate:
+    """A mean with the doubt that so much of another, which is independent of it, adds.
+
+    Args:
+        one: The mean, with an interval.
+        other: The other, with an interval; that it was added is for the caller to see to.
+        weight: How much of it was added; below 0, taken away.
+
+    References:
+        Zou and Donner (2008), Statistics in Medicine 27:1693-1702 (from limits of each).
+    """
+    mean, low, high = (np.array([x, y]) for x, y in zip(_ends(one), _ends(other), strict=True))
+    down, up = (mean - low) * (1.0, abs(weight)), (high - mean) * (1.0, abs(weight))
+    if weight < 0.0:
+        down[1], up[1] = up[1], down[1]
+    return replace(one, low=float(mean[0] - np.hypot(*down)), high=float(mean[0] + np.hypot(*up)))
+
+
+def _ends(found: Estimate) -> tuple[float, float, float]:
+    assert found.value is not None, "a bounded mean has a value, and an interval"
+    assert found.low is not None
+    assert found.high is not None
+    return found.value, found.low, found.high
+
+
 def _scaled(sample: ArrayLike, least: float, most: float) -> Array:
     """The observations in ascending order, 0 at the least that is possible and 1 at the most."""
     x = np.sort(finite("values", sample))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -11,13 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from robo_eval.stats._checks import check_level, finite, pair_up
 from robo_eval.stats.arrays import same_labels
+from robo_eval.stats.bounded import bounded_mean_interval, with_doubt_of
 from robo_eval.stats.estimate import Estimate, without_interval
-from robo_eval.stats.quantiles import stdtrit
 
 LEAST_PAIRS: Final = 30
-"""Pairs below which the estimate is refused: at 20 its interval held the truth 83 % of the time."""
-ENOUGH_PAIRS: Final = 50
-"""Pairs from which it is offered without a note."""
+"""Pairs below which the estimate is refused: its weight comes from the pairs as well."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +24,7 @@ class PredictionPowered:
 
     Attributes:
         estimate: With the simulated episodes; no value below 30 pairs. Never for a safety gate.
-        plain: Of the real episodes alone, with Student's interval.
+        plain: Of the real episodes alone.
         standard_error: Of the estimate; None where it has none.
         plain_standard_error: Of the plain mean; None for one pair.
         weight: How much the simulation counts, from 0 (not at all) to 1; None below 30 pairs.
@@ -89,7 +87,7 @@ def prediction_powered_rate(
     if n < 1 or n_sim < 2:
         raise ValueError(f"1 pair and 2 further episodes are needed, given {n} and {n_sim}")
     plain_error = float(y.std(ddof=1)) / math.sqrt(n) if n > 1 else None
-    plain = _student_t(float(y.mean()), plain_error, n, level, "student_t")
+    plain = bounded_mean_interval(y, level=level)
     correlation = None
     if n > 1 and np.ptp(y) > 0.0 and np.ptp(f) > 0.0:
         correlation = float(np.corrcoef(y, f)[0, 1])
@@ -103,10 +101,15 @@ def prediction_powered_rate(
         value = float(y.mean() + weight * (more.mean() - f.mean()))
         variance = (y - weight * f).var(ddof=1) / n + weight**2 * more.var(ddof=1) / n_sim
         error = math.sqrt(float(variance))
-        note = None
-        if n < ENOUGH_PAIRS:
-            note = f"{n} pairs; with fewer than {ENOUGH_PAIRS} it can cover less than it says"
-        estimate = _student_t(value, error, n, level, "prediction_powered_t", note)
+        # What the pairs leave open of reality beyond simulation, and what simulation leaves open.
+        shift = weight * float(more.mean())
+        of_pairs = bounded_mean_interval(
+            y - weight * f + shift, within=(shift - weight, shift + 1.0), level=level
+        )
+        found = with_doubt_of(of_pairs, bounded_mean_interval(more, level=level), weight)
+        ends = (found.low or 0.0, value, found.high or 0.0)
+        low, value, high = (min(max(end, 0.0), 1.0) for end in ends)
+        estimate = replace(found, value=value, low=low, high=high, method="prediction_powered")
     return PredictionPowered(
         estimate=estimate,
         plain=plain,
@@ -134,23 +137,3 @@ def _shares(name: str, values: ArrayLike) -> NDArray[np.float64]:
     if outside.any():
         raise ValueError(f"{name} must be between 0 and 1, given {x[outside][0]}")
     return x
-
-
-def _student_t(
-    value: float,
-    error: float | None,
-    n: int,
-    level: float,
-    method: str,
-    note: str | None = None,
-) -> Estimate:
-    if error is None or n < 3:
-        return without_interval(value, n=n, reason=f"{n} values; an interval needs 3", level=level)
-    if error < 1e-12:
-        return without_interval(value, n=n, reason=f"all {n} values are equal", level=level)
-    half = float(stdtrit(n - 1, 0.5 + level / 2.0)) * error
-    # Neither an end nor the estimate itself need be a rate; 1.02 is none.
-    low, high, value = (min(max(x, 0.0), 1.0) for x in (value - half, value + half, value))
-    return Estimate(
-        value=value, low=low, high=high, level=level, n=n, method=method, unit="ratio", reason=note
-    )
