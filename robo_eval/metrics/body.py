@@ -200,7 +200,7 @@ class Body:
 
     @cached_property
     def tasks(self) -> dict[str, Estimate]:
-        """The same by task, with Wilson's interval."""
+        """The same by task."""
         return reliability_of_tasks(self.rows, self.config)
 
     @cached_property

@@ -187,7 +187,7 @@ def _measure(
 ) -> MeasureResult:
     values = sorted(value for value in column if value is not None)
     n, k = len(values), sum(value <= tolerance for value in values)
-    inside = success_estimate(k, n, exact=False, level=config.level)
+    inside = success_estimate(k, n, exact=True, level=config.level)
     if not n:
         inside = replace(inside, reason="no sample was logged")
     return MeasureResult(

@@ -218,7 +218,7 @@ class ConditionRates:
         profile: Its profile; None if not known.
         level: Novelty level; None for a task without levels.
         difficulty: Difficulty; None for a task without.
-        physical: Share of strict successes on the robot or its twin, with Wilson's interval.
+        physical: Share of strict successes on the robot or its twin, with the exact interval.
         sim: The same of the simulator.
         is_paired: Whether both are of the same pairs; else each side has episodes of its own.
     """
@@ -257,8 +257,8 @@ def by_condition(rows: Rows, side: str, config: MetricConfig) -> tuple[Condition
             profile=_known(profile),
             level=_known(level),
             difficulty=_known(difficulty),
-            physical=success_of_rows(one, config, exact=False),
-            sim=success_of_rows(other, config, exact=False),
+            physical=success_of_rows(one, config, exact=True),
+            sim=success_of_rows(other, config, exact=True),
             is_paired=is_paired,
         )
         for (family, variant, profile, level, difficulty), one, other in sorted(

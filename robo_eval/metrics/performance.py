@@ -63,8 +63,8 @@ class Cell:
         coverage: Scored episodes out of those there should be.
         n_success: Strict successes.
         performance: Mean quality.
-        success: Share of strict successes, Wilson interval: the one to show.
-        success_exact: The same, Clopper-Pearson interval: the one for gates.
+        success: Share of strict successes, Clopper-Pearson interval.
+        success_exact: The same.
         performance_bounds: Mean quality if all missing episodes count as 0, and as 1; None if
             none is missing. Where seeds repeat, each missing episode counts as a seed of its own.
         success_bounds: The same for the share of successes.
@@ -110,8 +110,8 @@ class PolicyResult:
         performance: Mean over the conditions of their mean quality; its interval speaks about
             these conditions and other episodes.
         performance_elsewhere: The same with an interval that speaks about conditions like these.
-        success: Share of strict successes, Wilson interval.
-        success_exact: The same, Clopper-Pearson interval.
+        success: Share of strict successes, Clopper-Pearson interval.
+        success_exact: The same.
         success_with_voids: The same with every void attempt counted as a failure.
         performance_bounds: As in `Cell`.
         success_bounds: As in `Cell`.
@@ -380,6 +380,7 @@ def _cell(
     coverage = _cover(table, config, planned)
     names = dict(zip((*CONDITION, "policy"), key, strict=True))
     seeds = _repeated_seeds(table)
+    success = _with_coverage(_success(table, seeds, config), coverage)
     if seeds is not None:
         mean = float(_qualities(seeds.once).mean())
         quality = mean_by_seed(seeds.quality, mean, quality.n, config)
@@ -388,8 +389,8 @@ def _cell(
         coverage=coverage,
         n_success=_successes(table),
         performance=_with_coverage(quality, coverage),
-        success=_with_coverage(_success(table, seeds, config, exact=False), coverage),
-        success_exact=_with_coverage(_success(table, seeds, config, exact=True), coverage),
+        success=success,
+        success_exact=success,
         performance_bounds=_performance_bounds(table, coverage, seeds),
         success_bounds=success_bounds(table, coverage, seeds),
     )
@@ -404,8 +405,8 @@ def _policy(
     samples = [_qualities(own) for own in groups_of(once, CONDITION).values()]
     samples = [sample for sample in samples if sample.size]
 
-    def success(*, exact: bool, voids: bool = False) -> Estimate:
-        return _with_coverage(_success(table, seeds, config, exact=exact, voids=voids), coverage)
+    def success(*, voids: bool = False) -> Estimate:
+        return _with_coverage(_success(table, seeds, config, voids=voids), coverage)
 
     n_faults, otherwise = _otherwise(table, config)
     means = _condition_means(samples, seeds, coverage.scored, config)
@@ -418,9 +419,9 @@ def _policy(
         n_success=_successes(table),
         performance=_with_coverage(means["these"], coverage),
         performance_elsewhere=_with_coverage(means["like_these"], coverage),
-        success=success(exact=False),
-        success_exact=success(exact=True),
-        success_with_voids=success(exact=False, voids=True),
+        success=success(),
+        success_exact=success(),
+        success_with_voids=success(voids=True),
         n_policy_faults=n_faults,
         success_otherwise=otherwise,
         performance_bounds=_performance_bounds(table, coverage, seeds),
@@ -470,7 +471,12 @@ def _performance_bounds(
 
 
 def _success(
-    table: Rows, seeds: _Seeds | None, config: MetricConfig, *, exact: bool, voids: bool = False
+    table: Rows,
+    seeds: _Seeds | None,
+    config: MetricConfig,
+    *,
+    exact: bool = True,
+    voids: bool = False,
 ) -> Estimate:
     """Share of successes, with every void attempt counted as a failure if asked for."""
     n = int(table.scored.sum())

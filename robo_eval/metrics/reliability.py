@@ -60,7 +60,7 @@ def actuation_reliability(
     Args:
         episodes: Episodes with the columns of `core.episode.COLUMNS`; controls are left out.
         side: `real` for AR, `twin` for AR_twin, `sim` for AR_sim.
-        interval: `"exact"` (Clopper-Pearson, for gates) and `"wilson"` (for display) speak of these
+        interval: `"exact"` (Clopper-Pearson) and `"wilson"` (right on average) speak of these
             tasks; where seeds repeat, both count each seed once (Korn and Graubard).
             `"new_task"` speaks of tasks like these, from three on: the mean share over tasks,
             with the interval of `new_cluster_rate`.
@@ -123,7 +123,7 @@ def successes_by_task(
 def reliability_by_task(
     episodes: pd.DataFrame, *, side: str = Side.REAL, config: MetricConfig = _DEFAULT
 ) -> dict[str, Estimate]:
-    """Actuation reliability of each task with Wilson's interval, for display."""
+    """Actuation reliability of each task with the exact interval."""
     return reliability_of_tasks(_of_side(episodes, side), config)
 
 
@@ -138,7 +138,7 @@ def reliability_of_families(rows: Rows, config: MetricConfig) -> dict[str, Estim
 def reliability_of_tasks(rows: Rows, config: MetricConfig) -> dict[str, Estimate]:
     """`reliability_by_task` of the main rows of one side that were checked already."""
     return {
-        task_label(*key): success_of_rows(own, config, exact=False)
+        task_label(*key): success_of_rows(own, config, exact=True)
         for key, own in sorted(groups(rows, _TASK).items(), key=lambda item: sort_key(item[0]))
     }
 

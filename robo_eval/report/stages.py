@@ -59,7 +59,7 @@ def stages_of(
             depth = episodes["plan_depth"].astype(np.int64)
             done = [
                 success_of_rows(
-                    episodes.having(success=(depth >= stage).astype(object)), config, exact=False
+                    episodes.having(success=(depth >= stage).astype(object)), config, exact=True
                 )
                 for stage in range(1, len(spec.stages) + 1)
             ]

@@ -11,7 +11,7 @@ from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.frame import episodes_frame
 from robo_eval.metrics.pairs import ConditionRates, by_condition
 from robo_eval.metrics.tables import main_rows
-from robo_eval.stats.proportions import wilson_interval
+from robo_eval.stats.proportions import clopper_pearson_interval
 
 
 def episode(
@@ -53,7 +53,7 @@ def test_only_pairs_scored_on_both_sides_count() -> None:
     assert (first.physical.value, first.sim.value, first.physical.n) == (0.5, 1.0, 2)
     assert (second.physical.value, second.sim.value, second.sim.n) == (1.0, 0.5, 2)
     assert first.is_paired
-    low, high = wilson_interval(1, 2)
+    low, high = clopper_pearson_interval(1, 2)
     assert (first.physical.low, first.physical.high) == (low, high)
     assert (first.task, first.difficulty) == ("push", None)
 

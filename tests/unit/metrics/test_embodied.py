@@ -119,7 +119,7 @@ def test_several_tasks_speak_of_themselves_and_of_tasks_like_them():
     assert {task: found.value for task, found in by_task.items()} == {
         task: k / 10 for task, k in counts.items()
     }
-    assert all(found.method == "wilson" for found in by_task.values())
+    assert all(found.method == "clopper_pearson" for found in by_task.values())
 
 
 def test_tasks_that_all_succeed_keep_the_exact_bound():

@@ -29,6 +29,8 @@ CALLS = {
     "stats.agreement.ranking_agreement": ([WINS] * 4, [WINS] * 4, {"paired": False}),
     "stats.agreement.cohens_kappa": ([[5.0, 1.0], [2.0, 7.0]],),
     "stats.agreement.rating_table": (WINS, WINS),
+    "stats.bounded.bounded_mean_interval": (RATES,),
+    "stats.bounded.bounded_mean_intervals": ([RATES, RATES],),
     "stats.clustered.new_cluster_rate": (COUNTS, TRIALS),
     "stats.clustered.new_cluster_difference": (COUNTS, COUNTS, TRIALS),
     "stats.clustered.resampled_ratios": (COUNTS, TRIALS),
