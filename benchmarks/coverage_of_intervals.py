@@ -251,7 +251,7 @@ def few_real_many_simulated() -> None:
 
         refused = n < prediction_powered.LEAST_PAIRS
         simulated(
-            "prediction-powered t" + (", refused" if refused else ""),
+            "prediction-powered" + (", refused" if refused else ""),
             f"{n} pairs that agree in {agreement:.0%}, 2000 sim only, rate .7",
             0.7,
             with_any_number_of_pairs(ends()) if refused else ends(),
