@@ -490,8 +490,8 @@ def _of_contexts(
     once = share_by_seed(physical.having(rate=np.where(alone, np.nan, rate)))
     once = once.having(gap=once["share"] - once["rate"])
     known = once.take(~np.isnan(once["gap"]))
-    ends = [float(pick(known["rate"])) for pick in (np.min, np.max)]
-    mixture = mean_by_seed(means_by_seed(known, "rate"), sim_value, n_sim, config, tuple(ends))
+    ends = float(known["rate"].min()), float(known["rate"].max())
+    mixture = mean_by_seed(means_by_seed(known, "rate"), sim_value, n_sim, config, ends)
 
     def difference(gaps: Rows) -> Estimate:
         within = (-ends[1], 1.0 - ends[0]) if len(gaps) == len(known) else (-1.0, 1.0)

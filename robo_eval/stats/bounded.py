@@ -79,7 +79,7 @@ def bounded_mean_interval(
     found = bounded_mean_intervals(
         [value + share * (x - value)], within=(low, high), level=level, unit=unit
     )[0]
-    low, high = (min(max(end, within[0]), within[1]) for end in (found.low, found.high))
+    low, high = (min(max(end, within[0]), within[1]) for end in _ends(found)[1:])
     return replace(found, value=value, low=min(low, value), high=max(high, value))
 
 

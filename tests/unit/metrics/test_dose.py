@@ -1,13 +1,16 @@
 """Curves over the magnitude of a novelty."""
 
+import itertools
+
 import numpy as np
 import pytest
+from scipy import stats
 
 from robo_eval.core.kinds import Side
 from robo_eval.core.plan import parse_plan
 from robo_eval.core.schedule import schedule
 from robo_eval.metrics.config import MetricConfig
-from robo_eval.metrics.dose import dose_curves
+from robo_eval.metrics.dose import _ratio_interval, dose_curves
 from robo_eval.metrics.frame import episodes_frame
 from robo_eval.metrics.tables import main_rows
 from robo_eval.stats.paired import PairedTable, success_ratio_interval
@@ -79,6 +82,25 @@ def test_what_fails_without_novelty_is_not_counted_against_it(frame, episode):
         assert dose.success_difference.value == 0.0
         assert dose.kept.low > 0.5
     assert friction.half_loss.low == 0.05
+
+
+def test_what_is_kept_has_an_interval_that_covers_of_five_pairs():
+    n = 5
+    tables = [
+        PairedTable(both=a, only_first=b, only_second=c, neither=n - a - b - c)
+        for a in range(n + 1)
+        for b in range(n + 1 - a)
+        for c in range(n + 1 - a - b)
+    ]
+    ends = np.array([_ratio_interval(one, 0.95) or (0.0, np.inf) for one in tables])
+    counts = np.array([[t.both, t.only_first, t.only_second, t.neither] for t in tables])
+    for nominal, kept, gain in itertools.product((0.5, 0.9, 0.98), (0.02, 0.5, 0.98), (0.0, 0.2)):
+        both, first = nominal * kept, gain * (1.0 - nominal)
+        rest = max(0.0, 1.0 - nominal - first)
+        chance = stats.multinomial.pmf(counts, n, [both, first, nominal - both, rest])
+        truth = (both + first) / nominal
+        inside = (ends[:, 0] - 1e-9 <= truth) & (truth <= ends[:, 1] + 1e-9)
+        assert chance @ inside >= 0.93
 
 
 def test_intervals_of_a_curve_hold_together(frame, episode):
