@@ -194,8 +194,8 @@ name: arm
 tasks:
   - env: RoboEval/PickPlace-v0
     family: picking
-    axes: {friction: [0.12, 0.09, 0.06], payload: [8, 12, 16]}
-    pairs: [[friction, payload]]
+    axes: {object_noise: [0.01, 0.014, 0.018], payload: [9, 11, 12]}
+    pairs: [[object_noise, payload]]
 policies:
   - pick-place
   - name: without-any-second-attempt
