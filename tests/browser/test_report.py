@@ -437,9 +437,10 @@ def test_curves_over_magnitudes_are_drawn_and_nothing_is_cut(
     section = page.locator("#doses")
     rows = section.locator("table").first.locator("tbody tr")
     assert rows.count() == 5 * 2
-    assert "friction at payload 16" in section.inner_text()
-    # What this section tells, the others leave out; an arm does not tilt.
-    assert page.locator("#cells tbody tr").count() == 1
+    assert "object_noise (m) at payload 12" in section.inner_text()
+    # Every condition has its cell: 1 without novelty, 3 and 3 along the axes, 9 pairs.
+    assert page.locator("#cells tbody tr").count() == 16
+    # What novelty changes this section tells alone; an arm does not tilt.
     assert page.locator("#effects").count() == 0
     assert page.locator("#stages tbody tr").count() == 2
     assert page.locator(".legend-line").count() == 0
