@@ -28,8 +28,9 @@ def taking(record: type[Any], *names: str) -> Callable[[Callable[..., None]], Ca
     }
 
     def made(run: Callable[..., None]) -> Callable[..., None]:
-        def call(**given: Any) -> None:  # noqa: ANN401
-            run(record(**{name: given.pop(name) for name in options}), **given)
+        def call(*own: Any, **given: Any) -> None:  # noqa: ANN401
+            told = {name: given.pop(name) for name in options if name in given}
+            run(record(**told), *own, **given)
 
         return extended(run, call, 1, options)
 

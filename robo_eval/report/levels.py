@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from robo_eval.core.estimate import Estimate
@@ -34,6 +34,7 @@ from robo_eval.report.levels_model import (
 if TYPE_CHECKING:
     from robo_eval.gates import Assessment, Audit, GateResult, Lacking
     from robo_eval.gates.assessment import Step
+    from robo_eval.gates.readings import Readings
     from robo_eval.gates.trial import Findings
 
 _BODIES: Final = {
@@ -152,11 +153,9 @@ def _policy(
         side=one.side,
         badge=one.badge,
         is_valid=one.level_conservative is not None and not one.non_standard,
-        tag=one.evidence.replace(
-            one.evidence_tag, _TAGS.get(one.evidence_tag, one.evidence_tag), 1
-        ),
+        tag=_TAGS.get(one.evidence_tag, one.evidence_tag),
         found_where=_BODIES[one.side],
-        headline=sentence(one.headline),
+        headline=" ".join(map(sentence, (one.headline, *_grounds(readings)))),
         reason=sentence(written(one.reason, places)),
         notes=_notes(one),
         missing=next((it for it in lists if it.level == one.next_level), None),
@@ -174,6 +173,12 @@ def _policy(
         progress_found=readings.progress,
         kept=_kept(one),
     )
+
+
+def _grounds(readings: Readings) -> Iterator[str]:
+    """What the evidence rests on, in the line of the level."""
+    if readings.grounds:
+        yield f"the evidence: {', '.join(readings.grounds)}"
 
 
 def _kept(one: Assessment) -> Stretch | None:

@@ -73,9 +73,9 @@ def prediction_powered_rate(
         >>> sim = [1] * 36 + [0] * 4 + [1] * 4 + [0] * 16
         >>> found = prediction_powered_rate(real, sim, [1] * 1500 + [0] * 500)
         >>> print(f"{found.estimate.low:.3f} {found.estimate.value:.3f} {found.estimate.high:.3f}")
-        0.635 0.723 0.812
+        0.616 0.723 0.823
         >>> print(f"{found.plain.low:.3f} {found.plain.value:.3f} {found.plain.high:.3f}")
-        0.544 0.667 0.789
+        0.533 0.667 0.783
     """
     check_level(level)
     y, f, more = (

@@ -51,7 +51,7 @@ def pairs_p(b: int, c: int, n: int, *, alternative: Alternative = "two") -> floa
 
     Example:
         >>> print(f"{pairs_p(5, 0, 20):.4f} {pairs_p(5, 0, 5):.4f}")
-        0.0328 0.0625
+        0.0414 0.0625
     """
     check_choice("alternative", alternative, Alternative)
     discordant_counts(b, c, n)
@@ -145,7 +145,7 @@ def pairs_interval(b: int, c: int, n: int, *, level: float = 0.95) -> tuple[floa
     Example:
         >>> low, high = pairs_interval(5, 0, 20)
         >>> print(f"{low:.3f} {high:.3f}")
-        0.013 0.472
+        0.044 0.473
     """
     check_level(level)
     discordant_counts(b, c, n)

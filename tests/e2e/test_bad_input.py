@@ -195,7 +195,7 @@ COMMANDS = {
     "trial is an empty folder": (["resume", "empty"], "empty", "plan.yaml"),
     "report of nothing": (["report", "nowhere"], "nowhere"),
     "export of nothing": (["export", "nowhere", "--out", "x.csv"], "nowhere"),
-    "import of nothing": (["import", "csv", "no.csv", "--map", "m.yaml", "--out", "x"], "m"),
+    "import of nothing": (["import", "csv", "no.csv", "--map", "m.yaml", "--out", "x"], "no.csv"),
     "unknown side": (["run", "plan.yaml", "--out", "x", "--sides", "sm"], "did you mean 'sim'"),
     "unknown profile": (["levels", "--profile", "papper"], "did you mean 'paper'"),
     "zero workers": (["run", "plan.yaml", "--out", "x", "--jobs", "0"], "jobs"),

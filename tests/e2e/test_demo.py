@@ -41,11 +41,11 @@ class Stage:
         self.beside = POPEN([sys.executable, "-c", self.program], **named)
         return self.beside
 
-    def _play(self, plan: str, path: Path, robot: object, *, jobs: int | None, json: bool) -> None:
+    def _play(self, plan: str, path: Path, how: Any) -> None:
         if self.problem:
             raise self.problem
         sys.stderr.write(f"{plan} is played\n")
-        self.played.append((plan, jobs))
+        self.played.append((plan, how.jobs))
 
 
 @pytest.mark.parametrize(("jobs", "cores", "others"), [(None, 2, 1), (None, 8, 7), (3, 8, 3)])

@@ -33,9 +33,13 @@ with trial.lock(), EpisodeStore(trial.path, durable=sys.argv[3] == "durable") as
         rows = []
         for i in range(first, first + 8):
             uri = f"traces/e{i}.mcap"
-            digest = write_trace(trial.path / uri, trajectory(n=4, seed=i))
+            moves = trajectory(n=4, seed=i)
+            digest = write_trace(trial.path / uri, moves)
             rows.append(
-                episode(i, plan_digest=trial.plan_digest, trace_uri=uri, trace_sha256=digest)
+                episode(
+                    i, plan_digest=trial.plan_digest, trace_uri=uri, trace_sha256=digest,
+                    ticks=3, episode_return=float(moves.rewards.sum()),
+                )
             )
         store.append(rows)
         first += 8

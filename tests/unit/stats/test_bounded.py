@@ -82,3 +82,24 @@ def test_what_is_outside_the_range_is_refused():
         bounded_mean_interval([])
     with pytest.raises(ValueError, match="weights must be above 0, given 0"):
         bounded_mean_interval([0.5, 0.6], weights=[0, 1])
+
+
+@pytest.mark.parametrize("n", [20, 50, 100, 400])
+@pytest.mark.parametrize("share", [0.48, 0.5, 0.52])
+def test_two_values_close_together_have_an_end_that_simulation_has(n, share):
+    """One more or less of either value moves an end by hardly anything."""
+    x = np.repeat([0.9, 1.0], [round(n * share), n - round(n * share)])
+    found = bounded_mean_interval(x)
+    weights = np.random.default_rng(n).standard_gamma(1.0, (20_000, n + 1))
+    low = np.quantile((weights[:, :n] @ x) / weights.sum(axis=1), 0.025)
+    assert found.low == pytest.approx(low, abs=0.003)
+
+
+def test_no_end_jumps_when_one_value_changes():
+    for n in (30, 100, 300):
+        lows = [
+            bounded_mean_interval(np.repeat([0.9, 1.0], [k, n - k])).low
+            for k in range(n // 3, n, 2)
+        ]
+        assert np.ptp(np.diff(lows)) < 1e-3
+        assert (np.diff(lows) < 0.0).all()
