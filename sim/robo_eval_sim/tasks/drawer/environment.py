@@ -110,7 +110,7 @@ class DrawerEnv(ArmEnv):
     | `ee_delta` | 6 + 1 | how far the tip moves (x, y, z, m) and turns (rotation vector, rad) |
 
     The last number is the wanted width of the gripper, 0 to 0.08 m; each finger presses with 20 N.
-    The motors slow what would be faster than the Panda's limits, as those of PickPlace do.
+    The motors slow what would be faster than the limits of the Panda.
 
     ## Observation
 
