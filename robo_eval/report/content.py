@@ -110,6 +110,7 @@ def make_report(data: TrialData, summary: TrialSummary, findings: Findings | Non
     lengths = _lengths(summary, names, data.frame)
     robots = robots_of(summary, names.policy)
     conduct = conduct_of(summary, names.policy)
+    besides = _labels_besides_doses(summary, data.plan)
     return Report(
         title=data.plan.name,
         description=data.plan.description,
@@ -130,7 +131,7 @@ def make_report(data: TrialData, summary: TrialSummary, findings: Findings | Non
         ],
         outcomes=outcomes(results, data.frame),
         troubles=troubles(results, data.frame, data.plan),
-        cells=_cells(summary.cells, names, data.frame),
+        cells=_cells(summary.cells, names, data.frame, besides),
         standings=standings_of(sides),
         stopping="" if summary.series is None else _sentence(summary.series.text),
         robots=robots,
@@ -138,7 +139,7 @@ def make_report(data: TrialData, summary: TrialSummary, findings: Findings | Non
         autonomy=autonomy_of(findings, places=_places(data, summary)),
         incidents=incident_list(data.path),
         conduct=conduct,
-        effects=_effects(summary, names, _labels_besides_doses(summary, data.plan)),
+        effects=_effects(summary, names, besides),
         doses=_doses(summary, names),
         stages=stages_of(data.frame, shown_as, summary.config),
         lengths=[item for item in lengths if item.n],
@@ -230,7 +231,9 @@ def _labels_besides_doses(summary: TrialSummary, plan: TrialPlan) -> set[str]:
     return {task_label(task.family or task.env, variant) for task, variant in tasks}
 
 
-def _cells(numbers: Sequence[CellNumbers], names: Names, frame: pd.DataFrame) -> list[Cell]:
+def _cells(
+    numbers: Sequence[CellNumbers], names: Names, frame: pd.DataFrame, besides: set[str]
+) -> list[Cell]:
     level_names = _level_names(frame)
     return [
         Cell(
@@ -239,6 +242,7 @@ def _cells(numbers: Sequence[CellNumbers], names: Names, frame: pd.DataFrame) ->
             column=names.column(cell),
             column_name=level_names.get(cell.level, ""),
             numbers=cell,
+            on_curve=cell.label not in besides,
         )
         for cell in numbers
     ]

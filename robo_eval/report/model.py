@@ -54,6 +54,7 @@ class Cell:
         column: The novelty level, or the task where it has no levels.
         column_name: What the level is called; may be empty.
         numbers: What metrics found.
+        on_curve: Whether a curve over magnitudes shows it.
     """
 
     policy: str
@@ -61,6 +62,7 @@ class Cell:
     column: str
     column_name: str = ""
     numbers: CellNumbers
+    on_curve: bool = False
 
     @property
     def place(self) -> str:
@@ -264,6 +266,13 @@ class Report:
     plan_text: str = ""
     meanings: Sequence[tuple[str, str]] = ()
     verb: str = "succeeded"
+
+    @property
+    def mapped(self) -> Sequence[Cell]:
+        """The cells of the map; curves show theirs, and what is alone beside them makes none."""
+        others = [cell for cell in self.cells if not cell.on_curve]
+        is_alone = bool(self.doses) and len({(one.panel, one.column) for one in others}) < 2
+        return () if is_alone else others
 
     @property
     def policies(self) -> list[str]:

@@ -75,7 +75,7 @@ def render(report: Report, downloads: Sequence[Download]) -> str:
         comparison=comparison_lines(report.robots),
         conditions_note=conditions_note(report.robots),
         throughput=throughput_lines(report.robots),
-        per_cell=_per_cell(report.cells),
+        per_cell=_per_cell(report.mapped),
         has_levels=_has_levels(report),
         has_panels=any(cell.panel for cell in report.cells),
         rows=cell_rows(report.cells, report.policies),
@@ -88,8 +88,8 @@ def _charts(report: Report) -> dict[str, Forms]:
     """Every picture of the report that has something to show, by its name."""
     names, acc = report.policies, report.characteristic
     drawn: dict[str, Callable[..., Figure]] = {}
-    if any(cell.numbers.performance.value is not None for cell in report.cells):
-        drawn["heat_map"] = partial(figures.heat_map, report.cells, names)
+    if any(cell.numbers.performance.value is not None for cell in report.mapped):
+        drawn["heat_map"] = partial(figures.heat_map, report.mapped, names)
     if report.lengths:
         drawn["lengths"] = partial(figures.episode_lengths, report.lengths, names)
     if report.doses:
@@ -106,7 +106,7 @@ def _charts(report: Report) -> dict[str, Forms]:
 
 def _contents(report: Report) -> list[tuple[str, str]]:
     present = {
-        "levels": bool(report.cells),
+        "levels": bool(report.mapped),
         "compare": bool(report.standings),
         "robots": bool(report.robots),
         "simulated": bool(report.simulated),
