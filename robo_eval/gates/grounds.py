@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from datetime import datetime
 from itertools import combinations
@@ -13,8 +14,10 @@ from robo_eval.core.canonical import canonical_json
 from robo_eval.core.errors import TrialDirectoryError
 from robo_eval.core.kinds import UNPLAYED, Side, strongest_side
 from robo_eval.core.names import listing
+from robo_eval.core.units import DAY_NS
 from robo_eval.core.wording import counted, shown
 from robo_eval.log.spans import spans_ns
+from robo_eval.metrics.attribution import exposures_of
 from robo_eval.metrics.contradictions import is_synthetic
 
 if TYPE_CHECKING:
@@ -23,9 +26,9 @@ if TYPE_CHECKING:
     from robo_eval.core.plan import TrialPlan
     from robo_eval.gates.recordings import Borne
     from robo_eval.log.directory import TrialDirectory
+    from robo_eval.log.manifest import Manifest
 
 _HOUR_NS: Final = 3.6e12
-_DAY_NS: Final = 86_400 * 10**9
 _EPISODE: Final = ("level", "difficulty", "profile", "policy", "seed")
 _COURSES: Final = 3
 """So many different courses of episodes are no coincidence."""
@@ -43,14 +46,18 @@ def grounds_of(trial: TrialDirectory, own: pd.DataFrame, borne: Borne) -> tuple[
     if is_synthetic(own):
         return ()
     judged = own[own["side"] == strongest_side(set(own["side"])).value]
+    try:
+        manifest = trial.manifest
+    except TrialDirectoryError:
+        manifest = None
     return (
         *_word(physical, borne),
         *_robots(physical),
         *_tasks(judged),
         *_thresholds(trial.plan),
-        *_dates(trial, own),
+        *_dates(trial.plan, manifest, own),
         *_digests(own),
-        *_notes(trial),
+        *_notes(trial, manifest),
     )
 
 
@@ -71,7 +78,7 @@ def _robots(physical: pd.DataFrame) -> Iterator[str]:
     known = ~np.isnan(ends)
     if not known.any():
         return
-    hours = float(np.nansum(physical["exposure_s"].to_numpy(dtype=np.float64))) / 3600.0
+    hours = math.fsum(one.hours for one in exposures_of(physical).values())
     clock = (ends[known].max() - starts[known].min()) / _HOUR_NS
     if hours > clock * 1.01:
         robots = counted(int(physical["robot"].nunique()), "robot name")
@@ -92,20 +99,16 @@ def _thresholds(plan: TrialPlan) -> Iterator[str]:
         yield f"success from a quality of {least:g} on"
 
 
-def _dates(trial: TrialDirectory, own: pd.DataFrame) -> Iterator[str]:
+def _dates(plan: TrialPlan, manifest: Manifest | None, own: pd.DataFrame) -> Iterator[str]:
     """Episodes of a time at which the trial was finished, or had not begun."""
-    try:
-        manifest = trial.manifest
-    except TrialDirectoryError:
-        return
     starts = own["start_ns"].dropna().astype("int64")
     if manifest is None or not len(starts):
         return
     written = _ns(manifest.updated_utc)
-    if late := int((starts > written + _DAY_NS).sum()):
+    if late := int((starts > written + DAY_NS).sum()):
         yield f"{counted(late, 'episode')} dated after the manifest"
-    if trial.plan.imported is None:
-        early = int((starts < _ns(manifest.created_utc) - _DAY_NS).sum())
+    if plan.imported is None:
+        early = int((starts < _ns(manifest.created_utc) - DAY_NS).sum())
         if early:
             yield f"{counted(early, 'episode')} dated before the trial was made"
 
@@ -115,12 +118,8 @@ def _digests(own: pd.DataFrame) -> Iterator[str]:
         yield "policy_digest is none of anything"
 
 
-def _notes(trial: TrialDirectory) -> Iterator[str]:
+def _notes(trial: TrialDirectory, manifest: Manifest | None) -> Iterator[str]:
     """Tables beside the rows that no run left as they are; an incident log says who wrote it."""
-    try:
-        manifest = trial.manifest
-    except TrialDirectoryError:
-        return
     counted_by_run = {} if manifest is None or trial.plan.imported else manifest.beside
     names = [
         name

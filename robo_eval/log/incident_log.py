@@ -18,6 +18,8 @@ DATABASE: Final = "incidents.db"
 """Name of the incident log in a trial directory."""
 TABLE: Final = "incidents.csv"
 """Name of the table a trial may have instead."""
+PLAYED: Final = ("episode_id", "side", "policy", "start_ns", "duration_s", "exposure_s")
+"""Columns of a row that say when an episode was played and by whom, to hold incidents against."""
 READERS: Final = "robo_eval.incident_reader"
 """Entry point group of the module that reads incident logs."""
 

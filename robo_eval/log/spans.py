@@ -55,6 +55,11 @@ class Windows:
         latest = np.maximum.accumulate(ends[order])
         return cls(starts[order], ends[order], latest, policies, episodes)
 
+    @classmethod
+    def by_side(cls, rows: pd.DataFrame) -> dict[str, Self]:
+        """The spans of each side of episodes."""
+        return {str(side): cls.of(own) for side, own in rows.groupby("side", sort=False)}
+
     def at(self, time_ns: int, slack_ns: int = SLACK_NS) -> Iterator[tuple[str, str]]:
         """Policy and episode of each span that holds a time, the latest first."""
         first = int(np.searchsorted(self.latest, time_ns - slack_ns))

@@ -27,8 +27,6 @@ from robo_eval.log.trace_folder import HELD, trace_digest
 _MOST_PAGES: Final = 5
 _HELD: Final = ("side", "robot", "end_reason", *HELD)
 """What of a row is held against its recording."""
-_SPAN: Final = ("episode_id", "side", "policy", "start_ns", "duration_s", "exposure_s")
-"""What says when an episode was played, and by whom."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -277,7 +275,7 @@ class _Check:
             held = {name: cells[name] for name in _HELD}
             self._trace_of[str(cells["trace_uri"])] = (sequence, cells["trace_sha256"], held)
         if cells["side"] != Side.SIM.value and isinstance(cells["start_ns"], int):
-            self._played.append([cells[name] for name in _SPAN])
+            self._played.append([cells[name] for name in incident_log.PLAYED])
         try:
             episode_of(list(cells.values()), where=lambda: "")
         except InputError as err:
@@ -368,8 +366,7 @@ class _Check:
 
         from robo_eval.log.spans import Windows, other_policy
 
-        rows = pd.DataFrame(self._played, columns=_SPAN)
-        windows = {side: Windows.of(own) for side, own in rows.groupby("side")}
+        windows = Windows.by_side(pd.DataFrame(self._played, columns=incident_log.PLAYED))
         for incident in incidents:
             if problem := other_policy(incident, windows.get(incident.side)):
                 self._problem(path.name, f"{incident.place}: {problem}")

@@ -15,6 +15,7 @@ from robo_eval.core.defaults import SEVERITIES
 from robo_eval.core.kinds import EndReason, Side
 from robo_eval.core.units import DAY_NS
 from robo_eval.log.evidence import Evidence, Fault, Incident, Rating, Repair
+from robo_eval.log.incident_log import PLAYED
 from robo_eval.log.spans import SLACK_NS, Windows, other_policy, spans_ns
 from robo_eval.metrics.contradictions import contradictions
 from robo_eval.metrics.finding import MOST_FINDINGS, Finding
@@ -35,7 +36,6 @@ _SET_UP_S: Final = 60.0
 _ROUNDING: Final = 1e-9
 _ONE_EACH: Final = 3
 """So many robots may have played one episode only."""
-_COLUMNS: Final = ("episode_id", "side", "policy", "start_ns", "duration_s", "exposure_s")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,7 +165,7 @@ class _Log:
     """
 
     def __init__(self, table: pd.DataFrame, notes: Sequence[Note]) -> None:
-        rows = table.loc[table["side"] != Side.SIM.value, list(_COLUMNS)]
+        rows = table.loc[table["side"] != Side.SIM.value, list(PLAYED)]
         self.policies: dict[str, list[str]] = {}
         bodies = rows[["side", "policy"]].drop_duplicates()
         for side, policy in zip(bodies["side"], bodies["policy"], strict=True):
@@ -177,9 +177,7 @@ class _Log:
         self._named: dict[str, tuple[str, str, float, float]] = dict(found)
         self._windows: dict[str, Windows] = {}
         if any(isinstance(note, Incident) and note.time_ns is not None for note in notes):
-            self._windows = {
-                str(side): Windows.of(own) for side, own in rows.groupby("side", sort=False)
-            }
+            self._windows = Windows.by_side(rows)
 
     def body_of(self, note: Note, complain: Callable[[str], None]) -> BodyKey | None:
         """Side and policy of a note; None if nobody can tell."""

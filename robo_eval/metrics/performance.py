@@ -408,6 +408,7 @@ def _policy(
     def success(*, voids: bool = False) -> Estimate:
         return _with_coverage(_success(table, seeds, config, voids=voids), coverage)
 
+    found = success()
     n_faults, otherwise = _otherwise(table, config)
     means = _condition_means(samples, seeds, coverage.scored, config)
     return PolicyResult(
@@ -419,8 +420,8 @@ def _policy(
         n_success=_successes(table),
         performance=_with_coverage(means["these"], coverage),
         performance_elsewhere=_with_coverage(means["like_these"], coverage),
-        success=success(),
-        success_exact=success(),
+        success=found,
+        success_exact=found,
         success_with_voids=success(voids=True),
         n_policy_faults=n_faults,
         success_otherwise=otherwise,
