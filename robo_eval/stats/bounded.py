@@ -166,12 +166,15 @@ def _lower_ends(samples: Sequence[Array], tail: float) -> Array:
         size = len(bins[order[-1]].counts) + 1
         step = max(1, _MAX_CELLS // (size * _PATHS[-1][1]))
         chunk, order = order[-step:], order[:-step]
+        # An end is so many times as high where all values are, so that the smallest do no harm.
+        tops = np.array([samples[index][-1] for index in chunk])
         values, counts = np.zeros((2, len(chunk), size))
         counts[:, -1] = 1.0  # the least possible value
         for row, index in enumerate(chunk):
             kinds = len(bins[index].counts)
-            values[row, :kinds], counts[row, :kinds] = bins[index].means, bins[index].counts
-        found[chunk] = _quantiles(values, counts, tail)
+            values[row, :kinds] = bins[index].means / tops[row]
+            counts[row, :kinds] = bins[index].counts
+        found[chunk] = tops * _quantiles(values, counts, tail)
     return found
 
 

@@ -67,6 +67,16 @@ def test_it_mirrors_scales_and_ignores_order(sample, random):
     assert scaled.high == pytest.approx(4.0 * found.high - 1.0, abs=4 * NOISE)
 
 
+@pytest.mark.parametrize("top", [5e-324, 1e-310, 1e-200, 1e-12])
+def test_values_next_to_the_end_of_the_range_have_an_interval(top):
+    found = bounded_mean_interval([0.0, top, top])
+    assert 0.0 <= found.low <= found.value <= top
+    assert found.high == pytest.approx(bounded_mean_interval([0.0] * 3).high)
+    if top > 1e-300:
+        whole = bounded_mean_interval([0.0, 1.0, 1.0])
+        assert found.low / top == pytest.approx(whole.low)
+
+
 def test_a_weight_counts_as_the_share_it_has():
     assert bounded_mean_interval([0.2, 0.8], weights=[3, 3]) == bounded_mean_interval([0.2, 0.8])
     heavy = bounded_mean_interval([0.0] * 9 + [1.0], weights=[1] * 9 + [6])
