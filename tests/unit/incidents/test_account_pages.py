@@ -117,7 +117,10 @@ def test_kilometres_of_a_quarter_alone_leave_hours_unknown_and_rates_say_so(web,
     reviewer = browse("reviewer")
     browse("operator").report(robot="no meter", happened="2026-02-01T09:30:00")
     quarter = {"robot": "no meter", "mode": "autonomous", "period": "2026-Q1", "km": "50"}
-    assert reviewer.post("/times", quarter).status_code == 303
+    # Without hours of any robot there is no rate that could be without an incident.
+    other = {"robot": "metered", "mode": "autonomous", "period": "2026-02", "hours": "10"}
+    for given in (quarter, other):
+        assert reviewer.post("/times", given).status_code == 303
     assert [row.hours for row in hours(web.log).rows if row.robot == "no meter"] == [None]
     page = reviewer.get("/safety").text
     assert "Rates per h are without 1 incident of no meter while no hours of it are known." in page
