@@ -110,6 +110,13 @@ def _say_rows(trial: TrialDirectory, out: Path, *, json: bool) -> None:
         print_json({"trial": str(trial.path), "rows": len(rows)})
         return
     say(f"{counted(len(rows), 'episode')} imported into {trial.path}")
+    is_real, is_timed = rows["side"] == "real", rows["duration_s"].notna()
+    if unexposed := int((is_real & is_timed & rows["exposure_s"].isna()).sum()):
+        episodes = counted(unexposed, "real episode")
+        say(
+            f"{episodes} with a duration and without exposure_s: their hours of exposure are not"
+            " known until the map says where exposure_s comes from"
+        )
     _say_next(rows, out)
 
 

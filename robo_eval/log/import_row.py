@@ -258,6 +258,10 @@ class RowMaker:
             values.update(end_reason=EndReason.LOST, end_detail=lost)
         return self.row(where, values, sources)
 
+    def leave_out(self, names: Sequence[str]) -> None:
+        """Say of an episode, by its id and other names, that it was not asked for."""
+        self._outcomes.leave_out(names)
+
     def notes(self, source: Path, rows: Sequence[ImportedRow]) -> Iterator[str]:
         """What somebody should know who looks at the rows only.
 

@@ -202,7 +202,7 @@ class _Table:
     def _rest(self, needed: Sequence[str], asked: Collection[str]) -> Iterator[str]:
         likely = {
             "policy": f"# policy: {_slugs([self._name])[0]}  # whose episodes are they?",
-            "task": f"task: {_quoted(self._name)}  # what was to be done?",
+            "task": f"# task: {_quoted(self._name)}  # what was to be done?",
             "side": "# side: sim  # or twin, or real: where was it played?",
         }
         yield from ["constants:"] if needed else []

@@ -100,13 +100,18 @@ def import_lerobot(
     mapping = DatasetMap.read(Path(column_map))
     dataset = LeRobotSet(source)
     named = {column.column for column in mapping.columns.values()}
-    chosen = _chosen(dataset.episodes(named), episodes)
+    found = dataset.episodes(named)
+    chosen = _chosen(found, episodes)
     of_frames = [name for name in sorted(named) if not any(name in one.said for one in chosen)]
     table = dataset.read(chosen, of_frames)
     _check_labels(mapping, chosen, table)
     links = [_link(dataset, one) for one in chosen]
     maker = RowMaker(mapping, sha256=digest(dataset.digests()))
     rows = [_row(dataset, mapping, maker, one, table) for one in chosen]
+    numbers = {one.number for one in chosen}
+    for one in found:
+        if one.number not in numbers:
+            maker.leave_out([one.name, str(one.number)])
     unread = [one for one in chosen if one.problem]
     lost = [f"{source}: episode {one.number} cannot be read: {one.problem}" for one in unread[:9]]
     if unread:

@@ -85,6 +85,9 @@ class LeRobotSet:
         self.notes: list[str] = []
         self._digests: dict[str, str | None] = {}
         place = folder / _INFO
+        for above in folder.absolute().parents if not place.exists() else ():
+            if (above / _INFO).is_file():
+                raise InputError(f"{folder}: is a part of the dataset {above}; give that folder")
         self._info = _object(str(place), self._text(place))
         version, storage = str(self._info.get("codebase_version")), "storage_format"
         if self._info.get(storage, "parquet") != "parquet":
@@ -314,7 +317,9 @@ def _table(path: Path, is_wanted: Any) -> pa.Table:  # noqa: ANN401 - a test of 
         with pq.ParquetFile(path) as file:
             return file.read(columns=[name for name in file.schema_arrow.names if is_wanted(name)])
     except (pa.ArrowException, OSError, ValueError) as err:
+        # Of the library's sentences the first one says what is wrong.
+        what = getattr(err, "strerror", None) or " ".join(str(err).split()).split(". ")[0]
         raise InputError(
-            f"{path}: cannot be read: damaged, or never finalised by the recorder"
-            f" ({' '.join(str(err).split())!s:.80})"
+            f"{path}: cannot be read: {what.rstrip('.')}; where it is damaged, or was never finalised"
+            " by the recorder, copy it again, or leave its episodes out"
         ) from err

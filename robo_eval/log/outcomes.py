@@ -61,6 +61,7 @@ class Outcomes:
         self._digests: list[str] = []
         self._said: list[_Said] = []
         self._without: list[str] = []
+        self._outside: set[_Said] = set()
         self._whole: dict[str, list[_Said]] = defaultdict(list)
         self._last: dict[str, list[_Said]] = defaultdict(list)
         if (section := mapping.outcomes) is None:
@@ -95,11 +96,7 @@ class Outcomes:
         """
         if not self.columns:
             return
-        ends = [end for name in names for end in _ends(name)]
-        found = [said for end in ends for said in self._meant(end)]
-        if not found and not any("/" in name for name in names):
-            # An episode that is known by no path may be meant by any.
-            found = [said for end in ends for said in self._last.get(_alike(end), ())]
+        found = self._about(names)
         if not found:
             self._without.append(names[0])
             return
@@ -117,6 +114,18 @@ class Outcomes:
             place = f"{said.where}, column {source.column!r}"
             yield place, ours, source, said.cells.get(source.column, "").strip()
 
+    def leave_out(self, names: Sequence[str]) -> None:
+        """Say of an episode that it was not asked for; see `find`."""
+        self._outside |= {said for said in self._about(names) if said.of is None}
+
+    def _about(self, names: Sequence[str]) -> list[_Said]:
+        ends = [end for name in names for end in _ends(name)]
+        found = [said for end in ends for said in self._meant(end)]
+        if not found and not any("/" in name for name in names):
+            # An episode that is known by no path may be meant by any.
+            found = [said for end in ends for said in self._last.get(_alike(end), ())]
+        return found
+
     def _meant(self, end: str) -> list[_Said]:
         """What is written the same, or else alike."""
         alike = self._whole.get(_alike(end), [])
@@ -128,17 +137,26 @@ class Outcomes:
         Raises:
             InputError: If nothing found one.
         """
-        left = [said for said in self._said if said.of is None]
+        left = [said for said in self._said if said.of is None and said not in self._outside]
+        outside = [said for said in self._said if said in self._outside]
+        if outside and len(left) + len(outside) == len(self._said):
+            raise InputError(
+                f"{self._file}: is about none of the episodes of --episodes, only about others, such"
+                f" as {outside[0].keys[0]!r:.60}; choose among those"
+            )
         if left and len(left) == len(self._said):
             raise InputError(
                 f"{left[0].where}: {left[0].keys[0]!r:.60} is none of the episodes, such as"
                 f" {self._without[0]!r:.60}, nor is any other there; set outcomes.key in the map to"
                 " the column that names them"
             )
-        if left:
-            lines = counted(len(left), "line")
-            keys = listing([said.keys[0] for said in left])
-            yield f"{self._file}: {lines} of {len(self._said)} without an episode: {keys}"
+        for found, what in (
+            (left, "without an episode"),
+            (outside, "about episodes not among --episodes"),
+        ):
+            if found:
+                lines, keys = counted(len(found), "line"), listing([one.keys[0] for one in found])
+                yield f"{self._file}: {lines} of {len(self._said)} {what}: {keys}"
         if self._without:
             episodes = counted(len(self._without), "episode")
             yield f"{self._file}: says nothing of {episodes}: {listing(self._without)}"

@@ -67,7 +67,8 @@ def _when(frame: pd.DataFrame) -> str:
         return f", time {NOT_RECORDED}"
     first, last = starts
     took = duration((last - first).total_seconds()).replace(" ", "\N{NO-BREAK SPACE}")
-    return f", played {first:%d %B %Y}".replace(" 0", " ") + f", all started within {took}"
+    days = dict.fromkeys(f" {one:%d %B %Y}".replace(" 0", " ") for one in starts)
+    return f", played{' to'.join(days)}, all started within {took}"
 
 
 def _starts(frame: pd.DataFrame) -> tuple[datetime, datetime] | None:

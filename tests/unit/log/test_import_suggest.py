@@ -56,6 +56,7 @@ def test_what_the_table_does_not_say_is_asked(suggested):
     text, problem = suggested("id,s,minutes\na,1,2\nb,0,3\n")
     assert problem is not None
     assert "  # policy: lab  # whose episodes are they?" in text
+    assert "  # task: lab  # what was to be done?" in text
     assert "  # side: sim  # or twin, or real: where was it played?" in text
     assert "duration_s: {column: minutes, unit: min}" in text
 
@@ -231,3 +232,11 @@ def test_the_verb_writes_a_map_and_imports_nothing(tmp_path, monkeypatch):
     assert "leave --map and --out out" in str(both.exception)
     none = CliRunner().invoke(app, ["import", "csv", "lab.csv", "--out", "out"])
     assert "give --map and --out" in str(none.exception)
+
+
+def test_a_task_that_nothing_tells_is_open_until_it_is_answered(suggested, tmp_path):
+    text, problem = suggested("policy,side,success\na,sim,1\n")
+    assert problem is not None
+    assert "task" in problem
+    (tmp_path / "map.yaml").write_text(text.replace("  # task: lab  #", "  task: lab  #"))
+    assert [row.values["task"] for row in read_rows(tmp_path / "lab.csv", tmp_path / "map.yaml")[0]]

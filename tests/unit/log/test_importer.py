@@ -3,7 +3,9 @@
 import hashlib
 
 import pytest
+from typer.testing import CliRunner
 
+from robo_eval.cli.app import app
 from robo_eval.core.errors import InputError, RoboEvalError, TrialDirectoryError
 from robo_eval.core.kinds import EndReason, Side
 from robo_eval.log.directory import TrialDirectory
@@ -898,3 +900,25 @@ def test_a_failing_disk_leaves_nothing(lab, tmp_path, monkeypatch):
     with pytest.raises(TrialDirectoryError, match="full"):
         lab()
     assert sorted(p.name for p in tmp_path.iterdir()) == ["lab.csv", "map.yaml"]
+
+
+@pytest.mark.parametrize(
+    ("change", "n"),
+    [
+        (("side: real", "side: real"), 4),
+        (("side: real, robot: arm_1", "side: sim"), 0),
+        (("  start_ns", "  exposure_s: {column: minutes, unit: min}\n  start_ns"), 0),
+        (("  duration_s: {column: minutes, unit: min}\n", ""), 0),
+    ],
+    ids=["real", "simulated", "exposed", "untimed"],
+)
+def test_real_durations_without_exposure_are_hinted_at_the_end(tmp_path, change, n):
+    (tmp_path / "lab.csv").write_text(TABLE)
+    (tmp_path / "map.yaml").write_text(MAP.replace(*change))
+    given = [str(tmp_path / name) for name in ("lab.csv", "map.yaml", "out")]
+    done = CliRunner().invoke(
+        app, ["import", "csv", given[0], "--map", given[1], "--out", given[2]]
+    )
+    assert done.exit_code == 0, done.exception
+    assert ("exposure_s" in done.stdout) == bool(n)
+    assert (f"{n} real episodes with a duration" in done.stdout) == bool(n)

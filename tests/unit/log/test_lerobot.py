@@ -501,3 +501,34 @@ def test_a_line_that_is_cut_loses_its_episode_only(imported, tmp_path):
     assert len(frame) == 3
     assert "line 4: is not JSON, or cut short" in notes[0]
     assert "1 of 4 episodes left out" in notes[1]
+
+
+def test_lines_about_episodes_that_were_not_asked_for_are_told_apart(imported, tmp_path):
+    folder = write_v3(tmp_path / "set")
+    sheet = "id,success\nepisode_000000.parquet,1\n2,0\n3,1\n9,1\n"
+    (tmp_path / "s.csv").write_text(sheet)
+    rows, notes, _ = imported(folder, DEMONSTRATION + "outcomes: s.csv\n", episodes="0-1")
+    assert rows["end_reason"].tolist() == ["success", "no_verdict"]
+    assert any(note.endswith("s.csv: 1 line of 4 without an episode: 9") for note in notes)
+    assert any("2 lines of 4 about episodes not among --episodes: 2, 3" in note for note in notes)
+    (tmp_path / "s.csv").write_text("id,success\n2,0\n3,1\n")
+    with pytest.raises(InputError, match=r"s\.csv: .*--episodes"):
+        imported(folder, DEMONSTRATION + "outcomes: s.csv\n", episodes="0-1")
+
+
+@pytest.mark.parametrize("cut", [4, -40, -9, 40])
+def test_a_damaged_file_is_told_in_whole_sentences(imported, tmp_path, cut):
+    folder = write_v3(tmp_path / "set", SUCCESS, files=3)
+    path = folder / "data/chunk-000/file-001.parquet"
+    path.write_bytes(path.read_bytes()[:cut])
+    [note] = [one for one in imported(folder)[1] if "file-001" in one]
+    assert note.startswith(f"{path}: cannot be read: ")
+    assert note.endswith("copy it again, or leave its episodes out")
+    assert note.count("(") == note.count(")")
+
+
+@pytest.mark.parametrize("part", ["meta", "data", "data/chunk-000", "meta/info.json"])
+def test_a_part_of_a_dataset_leads_to_the_folder_above(imported, tmp_path, part):
+    folder = write_v3(tmp_path / "set", SUCCESS)
+    with pytest.raises(InputError, match=rf"{part}: is a part of the dataset {folder}; give that"):
+        imported(folder / part)

@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 
 import pandas as pd
+import pytest
 
 from robo_eval.core.kinds import Side
 from robo_eval.core.plan import parse_plan
@@ -50,3 +51,23 @@ def test_a_plan_with_axes_counts_its_conditions() -> None:
     text = synopsis(plan, pd.DataFrame({"start_ns": pd.array([None] * n, dtype="Int64")}))
     assert text.startswith(f"{n} attempts (2 policies × 4 conditions × 5 seeds)")
     assert n == 2 * 4 * 5
+
+
+@pytest.mark.parametrize(
+    ("hours", "text"),
+    [
+        ([1, 3], ", played 9 February 2026, all started within 2 h 0 min"),
+        ([1, 30], ", played 9 February 2026 to 10 February 2026, all started within 29 h 0 min"),
+        ([1, 700], ", played 9 February 2026 to 10 March 2026, all started within 699 h 0 min"),
+        (
+            [-2000, 1],
+            ", played 17 November 2025 to 9 February 2026, all started within 2001 h 0 min",
+        ),
+    ],
+)
+def test_both_days_are_shown_where_trials_run_over_several(hours: list[int], text: str) -> None:
+    day = pd.Timestamp("2026-02-09", tz="UTC").value
+    starts = [day + hour * 3_600_000_000_000 for hour in hours]
+    plan = parse_plan("{name: x, tasks: [{levels: [0]}], policies: [nothing]}", source="plan")
+    shown = synopsis(plan, pd.DataFrame({"start_ns": pd.array(starts, dtype="Int64")}))
+    assert shown.replace("\N{NO-BREAK SPACE}", " ").endswith(text)
