@@ -320,6 +320,6 @@ def _table(path: Path, is_wanted: Any) -> pa.Table:  # noqa: ANN401 - a test of 
         # Of the library's sentences the first one says what is wrong.
         what = getattr(err, "strerror", None) or " ".join(str(err).split()).split(". ")[0]
         raise InputError(
-            f"{path}: cannot be read: {what.rstrip('.')}; where it is damaged, or was never finalised"
-            " by the recorder, copy it again, or leave its episodes out"
+            f"{path}: cannot be read: {what.rstrip('.')}; where it is damaged, or was never"
+            " finalised by the recorder, copy it again, or leave its episodes out"
         ) from err

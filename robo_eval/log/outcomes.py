@@ -141,8 +141,8 @@ class Outcomes:
         outside = [said for said in self._said if said in self._outside]
         if outside and len(left) + len(outside) == len(self._said):
             raise InputError(
-                f"{self._file}: is about none of the episodes of --episodes, only about others, such"
-                f" as {outside[0].keys[0]!r:.60}; choose among those"
+                f"{self._file}: is about none of the episodes of --episodes, only about others,"
+                f" such as {outside[0].keys[0]!r:.60}; choose among those"
             )
         if left and len(left) == len(self._said):
             raise InputError(
