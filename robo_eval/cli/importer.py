@@ -114,7 +114,7 @@ def _say_rows(trial: TrialDirectory, out: Path, *, json: bool) -> None:
     if unexposed := int((is_real & is_timed & rows["exposure_s"].isna()).sum()):
         episodes = counted(unexposed, "real episode")
         say(
-            f"{episodes} with a duration and without exposure_s: their hours of exposure are not"
+            f"{episodes} with a duration and without exposure_s: hours of exposure are not"
             " known until the map says where exposure_s comes from"
         )
     _say_next(rows, out)
