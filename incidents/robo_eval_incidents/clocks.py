@@ -100,7 +100,7 @@ def read_clocks(path: Path) -> Clocks:
     Raises:
         InputError: If it is broken, or has an unknown kind or key; the message names the line.
     """
-    text, data = toml_of(path)
+    text, data = toml_of(path, "clocks")
     since = data.pop("since", None)
     if type(since) not in (date, type(None)):
         raise InputError(f"{path}: line {_line(text, key='since')}: since is a day like 2026-03-01")

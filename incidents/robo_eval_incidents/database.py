@@ -396,8 +396,6 @@ def create(target: str | Path, meta: dict[str, str]) -> None:
     path = Path(target)
     if path.exists():
         raise IncidentLogError(f"{path}: is there already")
-    if path.parent.exists() and not path.parent.is_dir():
-        raise IncidentLogError(f"{path}: cannot be created: {path.parent} is not a folder")
     # Threads of one program may make it at once.
     part = part_of(path.with_name(f"{path.name}.{secrets.token_hex(4)}"))
     with translated(str(path), is_server=False), explained(path, "cannot be created"):

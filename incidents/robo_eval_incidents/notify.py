@@ -115,7 +115,7 @@ class Settings(Section):
         Raises:
             InputError: If it is missing or broken; the message names file and field.
         """
-        return read_toml(path, cls)
+        return read_toml(path, cls, "settings")
 
     @model_validator(mode="after")
     def _check(self) -> Self:

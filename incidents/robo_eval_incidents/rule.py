@@ -165,4 +165,4 @@ def read_file(path: Path) -> RuleFile:
     Raises:
         InputError: If it is broken; the message names file and field.
     """
-    return read_toml(path, RuleFile)
+    return read_toml(path, RuleFile, "rules")

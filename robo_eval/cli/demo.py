@@ -42,7 +42,10 @@ def demo(
     Example: robo-eval demo --out runs/demo
     """
     from robo_eval.cli.physical import has_ros
+    from robo_eval.log.place import nearest_existing
     from robo_eval.log.provenance import cores
+
+    nearest_existing(out)  # refuses a file
 
     # By itself: a demo must never meet somebody's robot, nor another demo.
     os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")

@@ -160,8 +160,8 @@ def difference(
             f" between {max(0.0, first + second - 1.0):g} and {min(first, second):g}"
         )
     with _refusals():
-        pairs = pairs_for_power(max(win, 0.0), max(loss, 0.0), power=power, alpha=alpha)
         arm = episodes_per_arm(first, second, power=power, alpha=alpha)
+        pairs = pairs_for_power(max(win, 0.0), max(loss, 0.0), power=power, alpha=alpha)
     how.answer(
         {
             "pairs": pairs,

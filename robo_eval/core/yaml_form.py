@@ -41,15 +41,15 @@ def text_of(path: Path, kind: str) -> str:
         kind: What it is, for messages: `plan`, `robot`.
 
     Raises:
-        PlanError: If it is missing or no UTF-8 text.
+        PlanError: If it is missing or cannot be read.
+        InputError: If it is no text in UTF-8.
     """
     try:
-        return door.written(path).decode()
+        return door.decoded(door.written(path), path)
     except FileNotFoundError as err:
         raise PlanError(f"{path}: no such {kind} file") from err
-    except (OSError, UnicodeDecodeError) as err:
-        reason = getattr(err, "strerror", None) or f"is not UTF-8 text, save it as that: {err}"
-        raise PlanError(f"{path}: cannot be read: {reason}") from err
+    except OSError as err:
+        raise PlanError(f"{path}: cannot be read: {err.strerror or err}") from err
 
 
 def mapping_of(
@@ -97,28 +97,24 @@ def validated(data: dict[Any, Any], model: type[Form], source: str) -> Form:
     return checked
 
 
-def read_toml(path: Path, model: type[Form]) -> Form:
-    """A TOML file as a section.
+def read_toml(path: Path, model: type[Form], kind: str) -> Form:
+    """A TOML file as a section; `kind` is what it is, for messages.
 
     Raises:
         InputError: If it is missing or broken; the message names file and field.
     """
-    return validated(toml_of(path)[1], model, str(path))
+    return validated(toml_of(path, kind)[1], model, str(path))
 
 
-def toml_of(path: Path) -> tuple[str, dict[str, Any]]:
-    """The text of a TOML file, and what it says.
+def toml_of(path: Path, kind: str) -> tuple[str, dict[str, Any]]:
+    """The text of a TOML file, and what it says; see `read_toml`.
 
     Raises:
         InputError: If it is missing or broken; the message names the file.
     """
+    text = text_of(path, kind)
     try:
-        text = door.written(path).decode()
         return text, door.toml_of(text)
-    except FileNotFoundError as err:
-        raise InputError(f"{path}: no such file") from err
-    except (OSError, UnicodeDecodeError) as err:
-        raise InputError(f"{path}: cannot be read as UTF-8 text: {err}") from err
     except ValueError as err:
         raise InputError(f"{path}: is not TOML: {' '.join(str(err).split())}") from err
 

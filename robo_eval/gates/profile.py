@@ -6,7 +6,7 @@ import itertools
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Final, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -16,11 +16,10 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from robo_eval.core import door
 from robo_eval.core.canonical import digest
 from robo_eval.core.errors import InputError
 from robo_eval.core.names import unknown_name
-from robo_eval.core.yaml_form import Count, Section, validated
+from robo_eval.core.yaml_form import Count, Section, read_toml
 from robo_eval.gates.axes.settings import (
     AxisSettings,
     FrontierSettings,
@@ -429,22 +428,4 @@ def load_profile(name: str | Path) -> Profile:
     Raises:
         InputError: If there is none, or it is not a profile; the message names file and field.
     """
-    path = source_of(name)
-    text = _text(path)
-    try:
-        found: dict[str, Any] = door.toml_of(text)
-    except ValueError as err:
-        raise InputError(f"{path}: is not TOML: {err}") from err
-    return validated(found, Profile, str(path))
-
-
-def _text(path: Path) -> str:
-    """The text of a file, whose byte order mark some editors write."""
-    try:
-        return door.written(path).decode("utf-8-sig")
-    except FileNotFoundError as err:
-        raise InputError(f"{path}: no such profile file") from err
-    except OSError as err:
-        raise InputError(f"{path}: cannot be read: {err.strerror or err}") from err
-    except UnicodeDecodeError as err:
-        raise InputError(f"{path}: is not UTF-8 text: {err.reason} at byte {err.start}") from err
+    return read_toml(source_of(name), Profile, "profile")

@@ -107,7 +107,18 @@ def explained(path: Path, what: str) -> Iterator[None]:
     try:
         yield
     except OSError as err:
-        raise TrialDirectoryError(f"{path}: {what}: {err.strerror or err}") from err
+        raise TrialDirectoryError(f"{path}: {what}: {_reason(path, err)}") from err
+
+
+def _reason(path: Path, err: OSError) -> str:
+    """What is wrong: the first folder above that is none, if that is it, or else the error."""
+    if isinstance(err, FileNotFoundError | NotADirectoryError | FileExistsError):
+        for above in reversed(path.absolute().parents):
+            if not above.exists():
+                return f"there is no folder {above}"
+            if not above.is_dir():
+                return f"{above} is not a folder"
+    return err.strerror or str(err)
 
 
 def write_new(path: Path, text: str, remedy: str) -> None:

@@ -85,9 +85,11 @@ class LeRobotSet:
         self.notes: list[str] = []
         self._digests: dict[str, str | None] = {}
         place = folder / _INFO
-        for above in folder.absolute().parents if not place.exists() else ():
-            if (above / _INFO).is_file():
-                raise InputError(f"{folder}: is a part of the dataset {above}; give that folder")
+        if not place.exists():
+            for above in folder.absolute().parents:
+                if (above / _INFO).is_file():
+                    raise InputError(f"{folder}: is a part of the dataset {above}; give that one")
+            raise InputError(f"{folder}: is no LeRobot dataset, a folder that holds {_INFO}")
         self._info = _object(str(place), self._text(place))
         version, storage = str(self._info.get("codebase_version")), "storage_format"
         if self._info.get(storage, "parquet") != "parquet":

@@ -83,7 +83,7 @@ def build_index(folder: Path) -> Path:
         TrialDirectoryError: If the folder does not exist or cannot be written.
     """
     if not folder.is_dir():
-        raise TrialDirectoryError(f"{folder}: no such folder; name a folder of trial directories")
+        raise TrialDirectoryError(f"{folder}: is no folder; name a folder of trial directories")
     entries = [read_entry(path, folder) for path in find_trials(folder)]
     entries.sort(
         key=lambda entry: (entry.problem is not None, -(entry.started_ns or 0), entry.folder)

@@ -328,3 +328,15 @@ def test_disk_that_fills_up_during_a_run_loses_nothing(tmp_path, cli, environmen
     assert verified.code == 0, verified.err
     metrics = cli("metrics", "trial", "--json")
     assert '"attempted": 60' in metrics.out
+
+
+def test_rates_between_which_there_is_no_difference_are_those_that_were_given(cli):
+    done = cli("plan-size", "difference", "--first", "0.5", "--second", "0.5")
+    assert_refused(done, "no difference", "given 0.5 and 0.5")
+
+
+@pytest.mark.parametrize("place", ["a_file", "a_file/below"])
+def test_a_demo_in_place_of_a_file_is_refused(cli, tmp_path, place):
+    (tmp_path / "a_file").write_text("")
+    assert_refused(cli("demo", "--out", place), "a_file", "not a directory")
+    assert (tmp_path / "a_file").read_text() == ""

@@ -163,7 +163,8 @@ def shared_library(path: Path) -> CompiledModels:
         start = np.zeros(size() + 2, np.uint8)
     except (OSError, AttributeError, MemoryError, ValueError) as err:
         what = "it must be a shared library with agitb_size, agitb_begin and agitb_step"
-        raise InputError(f"{path}: {err}; {what}") from err
+        said = str(err).removeprefix(f"{path}: ")
+        raise InputError(f"{path}: {said}; {what}") from err
     step.argtypes, step.restype = (ctypes.c_void_p, ctypes.c_int), ctypes.c_int
     begin.argtypes, begin.restype = (ctypes.c_void_p,), None
 

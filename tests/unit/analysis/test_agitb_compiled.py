@@ -293,8 +293,9 @@ def test_what_is_no_library_is_refused(tmp_path: Path, text: str | None) -> None
     path = tmp_path / "model.so"
     if text is not None:
         path.write_text(text)
-    with pytest.raises(InputError, match=r"model\.so.*must be a shared library"):
+    with pytest.raises(InputError, match=r"model\.so.*must be a shared library") as refused:
         shared_library(path)
+    assert str(refused.value).count("model.so") == 1
 
 
 def test_an_input_is_at_most_all_bits() -> None:

@@ -177,8 +177,8 @@ def test_a_metric_called_as_what_gates_read_is_named(tmp_path, monkeypatch):
         (TEXT + "\n[audits]\n", "is not TOML: Cannot declare"),
         ("a = " + "[" * 100_000, "is not TOML"),
         ("version = " + "1" * 5000, "is not TOML"),
-        (TEXT.encode() + b"# \xff", "is not UTF-8 text: invalid start byte at byte"),
-        (TEXT.encode("utf-16"), "is not UTF-8 text"),
+        (TEXT.encode() + b"# \xff", ": is not UTF-8 text: byte 0xff; save it as UTF-8"),
+        (TEXT.encode("utf-16")[:-1], "is cut short or no UTF-16; save it as UTF-8"),
         ("", "name: is missing"),
         ("gates = 3", "is missing"),
         (

@@ -266,7 +266,7 @@ def test_an_export_appears_whole_or_not_at_all(log, report, say, tamper, tmp_pat
     ("name", "message"),
     [
         ("table.xlsx", r"must end in \.csv, \.json, \.jsonl"),
-        ("nowhere/table.csv", "nowhere/table.csv: cannot be written: No such file"),
+        ("nowhere/table.csv", "nowhere/table.csv: cannot be written: there is no folder"),
     ],
 )
 def test_an_export_to_nowhere_says_so(log, tmp_path, name, message):

@@ -13,6 +13,7 @@ from robo_eval.core.episode import COLUMNS, SCHEMA_VERSION
 from robo_eval.core.errors import CheckFailedError, InputError, TrialDirectoryError
 from robo_eval.core.kinds import EndReason
 from robo_eval.log.export import export_episodes, read_episodes
+from robo_eval.log.files import write_new
 from robo_eval.log.store import EpisodeStore
 
 
@@ -176,3 +177,13 @@ def test_damaged_files_are_named(tmp_path):
     (tmp_path / "c.csv").write_bytes(b"\xff\xff")
     with pytest.raises(InputError, match=r"c\.csv: line 1: is not UTF-8 text"):
         read_episodes(tmp_path / "c.csv")
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [("none/below/x.csv", "there is no folder .*none"), ("a_file/x.csv", "a_file is not a folder")],
+)
+def test_a_folder_above_that_is_none_is_named(tmp_path, name, reason):
+    (tmp_path / "a_file").write_text("")
+    with pytest.raises(TrialDirectoryError, match=rf"x\.csv: cannot be written: .*{reason}$"):
+        write_new(tmp_path / name, "", "")

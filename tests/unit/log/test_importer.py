@@ -735,7 +735,7 @@ BAD_MAPS = {
     "comment that is not text": (SIMPLE + "comment: [a]\n", "comment: must be text"),
     "comment of two lines": (SIMPLE + 'comment: "a\\nb"\n', "comment: must be what such lines"),
     "not yaml": ("columns: [", "not valid YAML"),
-    "not text": (b"\xff\x00", "is not UTF-8 text, save it as that"),
+    "not text": (b"\xff\x00", "line 1: is not UTF-8 text: byte 0xff; save it as UTF-8"),
     "no mapping": ("- a\n", "a column map is a mapping of keys to values"),
     "empty": ("", "a column map is a mapping"),
     "no columns": ("constants: {task: t}\n", "columns: is missing"),

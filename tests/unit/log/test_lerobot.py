@@ -530,5 +530,12 @@ def test_a_damaged_file_is_told_in_whole_sentences(imported, tmp_path, cut):
 @pytest.mark.parametrize("part", ["meta", "data", "data/chunk-000", "meta/info.json"])
 def test_a_part_of_a_dataset_leads_to_the_folder_above(imported, tmp_path, part):
     folder = write_v3(tmp_path / "set", SUCCESS)
-    with pytest.raises(InputError, match=rf"{part}: is a part of the dataset {folder}; give that"):
+    with pytest.raises(InputError, match=rf"{part}: is a part of the dataset {folder}; give that one"):
         imported(folder / part)
+
+
+def test_a_folder_that_is_no_dataset_says_what_to_name(imported, tmp_path):
+    (tmp_path / "none").mkdir()
+    for name in ("none", "missing", "map.yaml"):
+        with pytest.raises(InputError, match=rf"{name}: is no LeRobot dataset.*meta/info\.json"):
+            imported(tmp_path / name)

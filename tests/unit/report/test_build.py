@@ -292,3 +292,9 @@ def test_the_index_of_nothing_is_a_page_and_of_no_folder_an_error(tmp_path: Path
     assert "No trial directory" in build_index(tmp_path).read_text()
     with pytest.raises(TrialDirectoryError, match="no such folder"):
         build_index(tmp_path / "nowhere")
+
+
+def test_a_file_in_place_of_a_folder_of_trials_is_told_as_that(tmp_path: Path) -> None:
+    (tmp_path / "table.csv").write_text("")
+    with pytest.raises(TrialDirectoryError, match=r"table\.csv: is no folder; name a folder of"):
+        build_index(tmp_path / "table.csv")
