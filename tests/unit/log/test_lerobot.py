@@ -530,7 +530,7 @@ def test_a_damaged_file_is_told_in_whole_sentences(imported, tmp_path, cut):
 @pytest.mark.parametrize("part", ["meta", "data", "data/chunk-000", "meta/info.json"])
 def test_a_part_of_a_dataset_leads_to_the_folder_above(imported, tmp_path, part):
     folder = write_v3(tmp_path / "set", SUCCESS)
-    with pytest.raises(InputError, match=rf"{part}: is a part of the dataset {folder}; give that one"):
+    with pytest.raises(InputError, match=rf"{part}: is a part of the dataset {folder}; give that"):
         imported(folder / part)
 
 
