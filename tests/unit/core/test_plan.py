@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from robo_eval.core.canonical import text_digest
-from robo_eval.core.errors import PlanError
+from robo_eval.core.errors import InputError, PlanError
 from robo_eval.core.kinds import Difficulty, Side
 from robo_eval.core.plan import locked_text, parse_plan, read_plan
 
@@ -184,7 +184,10 @@ def test_missing_and_binary_files_are_named(tmp_path: Path):
         read_plan(tmp_path / "nowhere.yaml")
     binary = tmp_path / "binary.yaml"
     binary.write_bytes(b"\xff\xfe\x00\x01")
-    with pytest.raises(PlanError, match=r"binary\.yaml: cannot be read"):
+    with pytest.raises(InputError, match=r"binary\.yaml"):
+        read_plan(binary)
+    binary.write_bytes(b"name: x\n\xff")
+    with pytest.raises(InputError, match=r"binary\.yaml: line 2: is not UTF-8 text: byte 0xff"):
         read_plan(binary)
     with pytest.raises(PlanError, match="cannot be read"):
         read_plan(tmp_path)

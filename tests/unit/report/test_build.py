@@ -290,7 +290,7 @@ def test_the_index_says_at_a_glance_what_needs_a_look(tmp_path: Path) -> None:
 
 def test_the_index_of_nothing_is_a_page_and_of_no_folder_an_error(tmp_path: Path) -> None:
     assert "No trial directory" in build_index(tmp_path).read_text()
-    with pytest.raises(TrialDirectoryError, match="no such folder"):
+    with pytest.raises(TrialDirectoryError, match="nowhere: is no folder"):
         build_index(tmp_path / "nowhere")
 
 
