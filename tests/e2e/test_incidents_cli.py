@@ -808,7 +808,7 @@ WRONG = {
     "import by a map that is none": (["import", "other.csv", "-m", "other.txt"], "other.txt: "),
     "hours from a table that is none": (["exposure", "other.csv"], "other.csv: "),
     "trends of nobody": (["trends", "-r", "mule"], "unknown robot 'mule'"),
-    "notify by no file": (["notify", "nowhere.toml"], "nowhere.toml: no such file"),
+    "notify by no file": (["notify", "nowhere.toml"], "nowhere.toml: no such settings file"),
     "notify nobody": (["notify", "nobody.toml"], "nobody.toml: names nobody to tell"),
     "serve nothing": (["serve", "--log", "nowhere.db"], "no such incident log"),
     "serve no evidence": (["serve", "--evidence", "other.txt"], "--evidence: other.txt is no"),

@@ -127,7 +127,7 @@ BROKEN = {
         r"ignore\.0\.reason: is missing",
     ),
     "quantity": (RULE + 'quantities = { force = "value" }\n', r"rule\.0\.quantities\.force"),
-    "not UTF-8": (b"\xff\xfe", "cannot be read as UTF-8"),
+    "not UTF-8": (b"\xff", "line 1: is not UTF-8 text"),
 }  # fmt: skip
 
 
