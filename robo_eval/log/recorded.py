@@ -69,13 +69,13 @@ class Recorded:
         said, got = _number(row, "episode_return"), self.episode_return
         if not (said is None or got is None or math.isclose(said, got, rel_tol=_ROUNDING)):
             yield f"has rewards of {got:g}, and column 'episode_return' is {said:g}"
-        seconds = _number(row, "duration_s")
+        seconds = _length(row)
         if is_physical and seconds is not None and self.span_s < _SHARE * seconds - _SLACK_S:
             yield f"is shorter than its episode ({self.span_s:.1f} of {seconds:.1f} s)"
 
     def lacks(self, row: Mapping[Any, Any]) -> Iterator[str]:
         """Why it shows too little of a physical episode of this length."""
-        seconds = _number(row, "duration_s")
+        seconds = _length(row)
         if seconds is None or seconds < _FROM_S:
             return
         if self._most < seconds:
@@ -196,6 +196,12 @@ def _of_dataset(link: Path) -> Integers:
     except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as err:
         raise InputError(f"{link}: the dataset it leads to cannot be read: {err}") from err
     return np.sort((seconds * 1e9).astype(np.int64))
+
+
+def _length(row: Mapping[Any, Any]) -> float | None:
+    """Seconds an episode took: those of its exposure where nobody says its duration."""
+    known = _number(row, "duration_s")
+    return _number(row, "exposure_s") if known is None else known
 
 
 def _number(row: Mapping[Any, Any], name: str) -> float | None:

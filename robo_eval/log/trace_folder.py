@@ -11,7 +11,7 @@ from typing import Final
 from robo_eval.core import door
 from robo_eval.core.canonical import digest, file_digest
 
-HELD: Final = ("ticks", "uninterrupted_actions", "episode_return", "duration_s")
+HELD: Final = ("ticks", "uninterrupted_actions", "episode_return", "duration_s", "exposure_s")
 """Columns of a row that its trace can deny."""
 _BLOCK: Final = 1 << 20
 

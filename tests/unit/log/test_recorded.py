@@ -117,6 +117,7 @@ def test_storage_makes_no_difference(trial, verified, storage, mode):
     [
         ([0, 25_200], {"duration_s": 25_200.0, "ticks": None}, "holds 2 messages"),
         ([0, 25_200], {"duration_s": 25_200.0, "ticks": 252_000}, "'ticks' is 252000"),
+        ([0, 1.5], {"duration_s": None, "exposure_s": 25_200.0, "ticks": None}, "is shorter than"),
         (np.arange(600) / 10, {"duration_s": 25_200.0, "ticks": None}, "is shorter than"),
         (np.arange(600) / 10, {"duration_s": 60.0, "ticks": 6000}, "'ticks' is 6000"),
         ([*np.arange(700) / 100, 600], {"duration_s": 600.0, "ticks": None}, "is silent for 593"),
