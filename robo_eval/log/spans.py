@@ -70,7 +70,7 @@ class Windows:
 
     def policy_of(self, episode_id: str | None) -> str | None:
         """Who played an episode; None if its time is not known."""
-        found = self.policies[self.episodes == episode_id]
+        found = () if episode_id is None else self.policies[self.episodes == episode_id]
         return str(found[0]) if len(found) else None
 
 
@@ -82,11 +82,20 @@ def other_policy(incident: Incident, windows: Windows | None) -> str | None:
         windows: The spans of its side; None if nothing was played there.
 
     Returns:
-        None as well where its time is not known, or nothing was played then.
+        None as well where neither its time nor its episode says more.
     """
-    if windows is None or incident.time_ns is None:
+    if windows is None:
         return None
-    own = incident.policy or windows.policy_of(incident.episode_id)
+    player = windows.policy_of(incident.episode_id)
+    if None not in (incident.policy, player) and incident.policy != player:
+        return (
+            f"incident {incident.incident_id!r} is of policy {incident.policy!r}, and policy"
+            f" {player!r} played episode {incident.episode_id!r}; set right its policy, or its"
+            " episode"
+        )
+    if incident.time_ns is None:
+        return None
+    own = incident.policy or player
     if own is None or any(policy == own for policy, _ in windows.at(incident.time_ns)):
         return None
     # Beyond the ends of the others, clocks that differ may be the reason.

@@ -360,7 +360,7 @@ class _Check:
         from robo_eval.log.evidence_read import read_evidence
 
         incidents = read_evidence(None, {"incidents": path}).incidents or ()
-        if not any(one.time_ns is not None for one in incidents):
+        if not any((one.time_ns, one.episode_id) != (None, None) for one in incidents):
             return
         import pandas as pd
 

@@ -176,7 +176,7 @@ class _Log:
         found = zip(named["episode_id"], zip(*columns, strict=True), strict=True)
         self._named: dict[str, tuple[str, str, float, float]] = dict(found)
         self._windows: dict[str, Windows] = {}
-        if any(isinstance(note, Incident) and note.time_ns is not None for note in notes):
+        if any(isinstance(note, Incident) for note in notes):
             self._windows = Windows.by_side(rows)
 
     def body_of(self, note: Note, complain: Callable[[str], None]) -> BodyKey | None:
@@ -208,7 +208,7 @@ class _Log:
 
     def _of_episode(
         self, note: Note, time_ns: int | None, complain: Callable[[str], None]
-    ) -> BodyKey:
+    ) -> BodyKey | None:
         episode_id, side = str(note.episode_id), note.side
         own, policy, start, end = self._named[episode_id]
         if note.policy not in (None, policy):
@@ -221,6 +221,9 @@ class _Log:
         # Comparisons with what is not known are false.
         if time_ns is not None and (time_ns < start - SLACK_NS or time_ns > end + SLACK_NS):
             complain(f"its time lies outside episode {episode_id!r}")
+        if isinstance(note, Incident) and (problem := other_policy(note, self._windows.get(side))):
+            complain(problem)
+            return None
         return own, policy
 
 

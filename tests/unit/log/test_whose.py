@@ -81,6 +81,22 @@ def test_an_incident_of_an_episode_at_another_time_is_found(played: TrialDirecto
     assert "policy 'a' played" in problem.what
 
 
+@pytest.mark.parametrize("cells", [f"{stamp(5)},e1,", f"{stamp(5)},e1,b", ",e0,b"])
+def test_an_incident_of_the_episode_of_another_counts_for_both(
+    played: TrialDirectory, cells: str
+) -> None:
+    (played.path / "incidents.csv").write_text(
+        f"incident_id,severity,time,episode_id,policy\nhand,critical,{cells}\n"
+    )
+    (problem,) = verify_trial(played.path).problems
+    (finding,) = [one for one in findings(played) if "'hand'" in one]
+    for text in (problem.what, finding):
+        assert "policy 'b'" in text
+        assert "policy 'a' played" in text
+    whose = attribute(read_evidence(played.path), episodes_frame(played.frame())).incidents
+    assert {policy for _, policy in whose} == {"a", "b"}
+
+
 @pytest.mark.parametrize("second", [65, 59.5, 70.5, 30, 10.5])
 def test_an_incident_beside_its_own_policy_is_none(played: TrialDirectory, second: float) -> None:
     note(played, "b", second)
