@@ -101,12 +101,7 @@ def readings_of(
             policy=policy,
             side=side,
             body=bodies.get(side),
-            episodes=table[
-                (table["policy"] == policy)
-                & (table["side"] == side)
-                & (table["arm"] == Arm.MAIN.value)
-                & table["quality"].notna()
-            ],
+            episodes=_episodes(table, policy, side, told.get(side)),
             noted=_of_policy(noted, policy, side),
             config=summary.config,
         )
@@ -128,6 +123,23 @@ def readings_of(
             readings = replace(readings, left_out=out.problem, left_out_allowed=out.allowed)
         found.append(readings)
     return tuple(found)
+
+
+def _episodes(table: pd.DataFrame, policy: str, side: str, body: Body | None) -> pd.DataFrame:
+    """The scored episodes of a policy; what was left out on a body earns nothing in any."""
+    is_own = (table["policy"] == policy) & (table["side"] == side)
+    own = table[is_own & (table["arm"] == Arm.MAIN.value)]
+    out = own["base_id"].isin(body.left_out.episodes if body is not None else ())
+    if not out.any():
+        return own[own["quality"].notna()]
+    import pandas as pd
+
+    # One row of each: that with a score, else the last.
+    worst = own[out].sort_values("quality", kind="stable", na_position="first")
+    worst = worst.drop_duplicates("base_id", keep="last").assign(quality=0.0, success=False)
+    if own["uninterrupted_actions"].notna().any():
+        worst["uninterrupted_actions"] = 0
+    return pd.concat([own[~out & own["quality"].notna()], worst])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
