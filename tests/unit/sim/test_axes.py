@@ -179,6 +179,7 @@ def test_axes_together_leave_every_episode_possible(task, novelty):
     [
         (PICK, {"path_blocked": 0.5, "object_size": 0.075, "distractors": 40}),
         (PICK, {"path_blocked": 0.1, "goal_shift": 0.3, "distractors": 20}),
+        (PICK, {"path_blocked": 0.2, "object_size": 0.075, "object_shape": 2}),
         (PICK, {"mass_offset": 0.02}),
         (DRAWER, {"fixture_shift": 0.15, "fixture_turn": 0.8}),
     ],

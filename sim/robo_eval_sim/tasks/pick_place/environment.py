@@ -261,7 +261,7 @@ class PickPlaceEnv(ArmEnv):
         the other it would leave no room.
         """
         setting, at = self._setting, things[:2]
-        wall, half = wall_of(setting), setting.object_size_m / 2 + _SPARE_M
+        wall, half = wall_of(setting), self._half() + _SPARE_M
         is_tall = setting.block_height_m > _LOW_M
         if wall.overlaps(_HOME) if is_tall else not wall.overlaps(_line(at, goal, 0.0)):
             return False
@@ -282,7 +282,7 @@ class PickPlaceEnv(ArmEnv):
         self, things: Sequence[float], goal: Sequence[float]
     ) -> tuple[Sequence[Footprint], int]:
         setting = self._setting
-        half = setting.object_size_m / 2 + _FREE_M
+        half = self._half() + _FREE_M
         taken = [Footprint(x, y, 0.0, (half, half)) for x, y in (things[:2], goal)]
         if setting.block_height_m:
             taken.append(wall_of(setting))
@@ -294,6 +294,11 @@ class PickPlaceEnv(ArmEnv):
 
     def _height(self) -> float:
         return self._setting.object_size_m / 2
+
+    def _half(self) -> float:
+        """Half of its longest edge: a capsule that lies is twice as long as it is thick."""
+        is_long = SHAPES[self._setting.object_shape] == "capsule"
+        return self._setting.object_size_m / (1 if is_long else 2)
 
     def _own_fields(self) -> dict[str, Any]:
         thing = self._row[_FIRST:]
