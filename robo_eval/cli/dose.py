@@ -138,8 +138,8 @@ def _tell(trial: TrialDirectory, summary: TrialSummary, *, json: bool) -> None:
         say("turned down: draws that would make an episode impossible, or change nothing in it")
     say_missing_intervals(e for dose in points for e in _estimates(dose))
     say(
-        "kept: successes with novelty by those of the same seeds without; intervals of a column"
-        " hold together"
+        "kept: successes with novelty by those of the same seeds without; intervals of one curve,"
+        " the lines of a policy in a column, hold together"
     )
     _print_half(summary)
     next_steps(f"robo-eval report {quoted(trial.path)}", f"robo-eval verify {quoted(trial.path)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Iterator
 from datetime import datetime
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 _HOUR_NS: Final = 3.6e12
 _EPISODE: Final = ("level", "difficulty", "profile", "policy", "seed")
+_OF_NOTHING: Final = hashlib.sha256().hexdigest()
 _COURSES: Final = 3
 """So many different courses of episodes are no coincidence."""
 
@@ -114,7 +116,8 @@ def _dates(plan: TrialPlan, manifest: Manifest | None, own: pd.DataFrame) -> Ite
 
 
 def _digests(own: pd.DataFrame) -> Iterator[str]:
-    if any(len(set(digest)) == 1 for digest in own["policy_digest"].dropna().unique()):
+    known = own["policy_digest"].dropna().unique()
+    if any(len(set(digest)) == 1 or digest == _OF_NOTHING for digest in known):
         yield "policy_digest is none of anything"
 
 

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from robo_eval import formulas
 from robo_eval.core.errors import InputError
 from robo_eval.core.estimate import Estimate
-from robo_eval.core.kinds import Side
+from robo_eval.core.kinds import EndReason, Side
 from robo_eval.core.names import unknown_name
+from robo_eval.core.wording import counted
 from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.frame import episodes_frame
 from robo_eval.metrics.initial_state import state_difference
@@ -164,7 +165,38 @@ def compare_rows(rows: Rows, side: str, config: MetricConfig) -> Agreement:
     is_paired = not physical.missing("pair_id").all()
     compare = _by_pairs if is_paired else _by_contexts
     found = compare(NAMES[side], physical, simulated, config)
-    return found if is_paired else replace(found, offered=_offered(rows, side))
+    if is_paired:
+        return found
+    found = _whatever_is_lost(found, physical, rows.take(rows["side"] == Side.SIM.value), config)
+    return replace(found, offered=_offered(rows, side))
+
+
+def _whatever_is_lost(
+    found: Agreement, physical: Rows, simulated: Rows, config: MetricConfig
+) -> Agreement:
+    """With the least agreement there can be, whatever simulated episodes without a score hid."""
+    scored = simulated.scored
+    is_lost = ~scored & ~np.isin(
+        simulated["base_id"].astype(str), simulated["base_id"][scored].astype(str)
+    )
+    _, first = numbered(simulated.take(is_lost), ("base_id",))
+    if not len(first) or found.agreement.value is None:
+        return found
+    rows = simulated.take(np.concatenate([np.flatnonzero(is_lost)[first], np.flatnonzero(scored)]))
+    ways = [
+        _by_contexts(found.name, physical, rows.ending(np.arange(len(first)), end), config)
+        for end in (EndReason.SUCCESS, EndReason.FAILURE)
+    ]
+    least = min(ways, key=lambda one: (one.agreement.low or 0.0, one.agreement.value or 0.0))
+    told = f"{counted(len(first), 'simulated episode')} without a score can have ended either way"
+    reasons = filter(None, (least.agreement.reason, told))
+    return replace(
+        found,
+        agreement=replace(least.agreement, reason="; ".join(reasons)),
+        new_task=least.new_task,
+        families=least.families,
+        worst_family=least.worst_family,
+    )
 
 
 def _offered(rows: Rows, side: str) -> int:

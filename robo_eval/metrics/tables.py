@@ -171,10 +171,15 @@ class Rows:
 
     def failing(self, chosen: NDArray[np.intp]) -> Rows:
         """The same rows, of which some are failures, whatever they are."""
+        return self.ending(chosen, EndReason.FAILURE)
+
+    def ending(self, chosen: NDArray[np.intp], end: EndReason) -> Rows:
+        """The same rows, of which some are successes, or failures, whatever they are."""
         quality, success, reason = (
             self[name].copy() for name in ("quality", "success", "end_reason")
         )
-        quality[chosen], success[chosen], reason[chosen] = 0.0, False, EndReason.FAILURE.value
+        is_success = end is EndReason.SUCCESS
+        quality[chosen], success[chosen], reason[chosen] = float(is_success), is_success, end.value
         return self.having(quality=quality, success=success, end_reason=reason)
 
     @property

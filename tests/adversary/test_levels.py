@@ -553,3 +553,20 @@ def test_voiding_and_trying_again_earns_nothing_on_the_axes_that_levels_read() -
         fair, gamed = (one.of(name) for one in found)
         assert gamed.value <= fair.value
         assert gamed.low <= fair.low
+
+
+@pytest.mark.parametrize("end", ["lost", "fault"])
+def test_losing_simulated_failures_raises_no_agreement_without_pairs(end: str) -> None:
+    frame = table({"ours": ["success"] * 60}).assign(pair_id=None)
+    frame = frame.astype({"success": object, "quality": object})
+    simulated = frame["side"] == "sim"
+    failed = simulated & (frame["seed"] < 10)
+    frame.loc[failed, ["success", "quality", "end_reason"]] = [False, 0.0, "failure"]
+    whole = body_of(frame).agreement
+    lost = simulated & (frame["seed"] < 3)
+    frame.loc[lost, ["success", "quality", "end_reason"]] = [None, None, end]
+    frame.loc[lost, "fault_by"] = "setup" if end == "fault" else None
+    found = body_of(frame).agreement
+    for name in ("agreement", "new_task"):
+        assert getattr(found, name).low <= getattr(whole, name).low + 1e-9
+    assert "3 simulated episodes without a score" in found.agreement.reason

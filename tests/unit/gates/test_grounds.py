@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,7 @@ def test_what_is_made_up_says_so_elsewhere(grounds) -> None:
         ({"robot": lambda i: f"r{i // 2}", "start_ns": 1_700_000_000 * S}, "2 robot names"),
         ({"family": lambda i: f"f{i}"}, "4 task families of 1 environment"),
         ({"policy_digest": "0" * 64}, "policy_digest is none of anything"),
+        ({"policy_digest": sha256().hexdigest()}, "policy_digest is none of anything"),
         ({"start_ns": lambda i: NOW * 2 + i * 60 * S}, "4 episodes dated after the manifest"),
         ({"start_ns": lambda i: i * 60 * S}, "4 episodes dated before the trial was made"),
     ],
