@@ -70,7 +70,9 @@ class Windows:
 
     def policy_of(self, episode_id: str | None) -> str | None:
         """Who played an episode; None if its time is not known."""
-        found = () if episode_id is None else self.policies[self.episodes == episode_id]
+        if episode_id is None:
+            return None
+        found = self.policies[self.episodes == episode_id]
         return str(found[0]) if len(found) else None
 
 

@@ -21,11 +21,11 @@ from robo_eval.stats.bounded import bounded_mean_interval
 from robo_eval.stats.estimate import without_interval
 from robo_eval.stats.paired import (
     PairedTable,
-    paired_success_difference,
     paired_table,
     success_ratio_interval,
 )
 from robo_eval.stats.proportions import clopper_pearson_interval
+from robo_eval.stats.unconditional import pairs_interval
 
 if TYPE_CHECKING:
     from robo_eval.core.plan import TaskPlan, TrialPlan
@@ -292,15 +292,15 @@ def _ratio_interval(pairs: PairedTable, level: float) -> tuple[float, float] | N
 def _difference(pairs: PairedTable, level: float) -> Estimate:
     if not pairs.n:
         return Estimate.missing(reason=_NO_PAIR, unit="ratio")
-    found = paired_success_difference(pairs, level=level)
+    gained, lost = pairs.only_first, pairs.only_second
+    low, high = pairs_interval(gained, lost, pairs.n, level=level)
     return Estimate(
-        value=found.value,
-        # It is centred elsewhere than on the difference seen; see `bonett_price_interval`.
-        low=min(found.low, found.value),
-        high=max(found.high, found.value),
+        value=(gained - lost) / pairs.n,
+        low=low,
+        high=high,
         level=level,
         n=pairs.n,
-        method="bonett_price",
+        method="pairs_exact",
         unit="ratio",
     )
 

@@ -27,6 +27,7 @@ from robo_eval.metrics.safety import too_short
 from robo_eval.metrics.tables import Rows, groups, main_rows, means_by, numbered, sort_key
 from robo_eval.metrics.tasks import VARIANT, task_label
 from robo_eval.stats.clustered import LEAST_CLUSTERS, new_cluster_rate
+from robo_eval.stats.rates import garwood_interval
 from robo_eval.stats.resampling import mean_interval
 
 if TYPE_CHECKING:
@@ -190,18 +191,26 @@ def _repair_time(
     failures: int,
     level: float,
 ) -> Estimate:
-    """Mean time to repair; Student's interval where the time of each repair is known."""
+    """Mean time to repair, with an interval where the time of each repair is known.
+
+    It is Student's, and no narrower than that of exponential times: of few and skewed ones
+    Student's alone covers 83 to 90 %.
+    """
     if value is None:
         return Estimate.missing(reason="no repair was logged", unit="h")
     if isinstance(repair_hours, Sequence):
         found = mean_interval(list(repair_hours), level=level, method="student_t")
-        low = None if found.low is None else max(0.0, found.low)
+        low, high, n = found.low, found.high, len(repair_hours)
+        if low is not None and high is not None:
+            total = n * value
+            low = max(0.0, min(low, total / garwood_interval(n - 1, 1.0, level=level)[1]))
+            high = max(high, total / garwood_interval(n, 1.0, level=level)[0])
         return Estimate(
             value=value,
             low=low,
-            high=found.high,
+            high=high,
             level=level,
-            n=len(repair_hours),
+            n=n,
             method=found.method,
             unit="h",
             reason=found.reason,

@@ -75,7 +75,8 @@ def bounded_mean_interval(
         raise ValueError(f"weights must be above 0, given {share.min()}")
     order = np.lexsort((share, x))  # so that sums do not depend on the order of the observations
     x, share = x[order], share[order] / np.sort(share).mean()
-    value, most = float((x * share).mean()), float(share.max())
+    # Rounding takes no mean beyond what it is of.
+    value, most = float(np.clip((x * share).mean(), x[0], x[-1])), float(share.max())
     # What each adds to the mean cannot leave this range, which is the given one of equal weights.
     low, high = (value + most * (end - value) for end in within)
     found = bounded_mean_intervals(

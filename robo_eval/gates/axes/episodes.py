@@ -16,8 +16,7 @@ from robo_eval.formulas.composite import AXES
 from robo_eval.formulas.judgement import skill as skill_of
 from robo_eval.gates.axes.draws import Measured, exact_share
 from robo_eval.gates.axes.settings import AxisSettings
-from robo_eval.stats.proportions import clopper_pearson_interval
-from robo_eval.stats.resampling import mean_interval, stratified_mean_interval
+from robo_eval.stats.bounded import bounded_mean_interval
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -65,44 +64,22 @@ class _Scored:
 # Means and skill ----------------------------------------------------------------------------------
 
 
-def family_mean(
-    credit: Array, family: NDArray[np.object_], *, level: float, resamples: int, seed: int
-) -> Estimate:
+def family_mean(credit: Array, family: NDArray[np.object_], *, level: float) -> Estimate:
     """Mean over task families of the mean of each.
 
     Args:
         credit: Of each episode, in [0, 1], shape (n,), n >= 1.
         family: Of each episode, shape (n,).
         level: Coverage of the interval.
-        resamples: Of the bootstrap within families.
-        seed: Of the bootstrap.
 
     Returns:
-        The mean; no interval if a family has one episode, or each is alike in itself.
+        The mean; no interval if a family has one episode.
     """
-    strata = [credit[family == name] for name in dict.fromkeys(family)]
-    if len(strata) > 1:
-        interval = stratified_mean_interval(
-            strata, over="these", level=level, resamples=resamples, seed=seed
-        )
-    else:
-        interval = mean_interval(credit, level=level, resamples=resamples, seed=seed)
-    low, high, reason = interval.low, interval.high, interval.reason
-    assert interval.value is not None  # a mean of numbers is a number
-    if low is None and len(credit) > 1 and credit.min() == credit.max():
-        # All alike: what bounded values of which none differed may still hide, by Clopper-Pearson
-        # for the share of episodes that would differ, at worst by all there is to lose.
-        share, _ = clopper_pearson_interval(len(credit), len(credit), level=level)
-        low, high, reason = interval.value * share, interval.value, None
-    elif low is None and all(len(own) > 1 and own.min() == own.max() for own in strata):
-        # Each family alike in itself: the same bound for each, up to all there is to gain.
-        shares = [clopper_pearson_interval(len(s), len(s), level=level)[0] for s in strata]
-        ends = [
-            (s[0] * q, s[0] + (1.0 - s[0]) * (1.0 - q)) for s, q in zip(strata, shares, strict=True)
-        ]
-        low, high = (float(np.mean(end)) for end in zip(*ends, strict=True))
-        reason = None
-    return replace(interval, low=low, high=high, reason=reason)
+    _, own, sizes = np.unique(family.astype(str), return_inverse=True, return_counts=True)
+    found = bounded_mean_interval(credit, weights=1.0 / sizes[own], level=level)
+    if sizes.min() > 1:
+        return found
+    return replace(found, low=None, high=None, method="none", reason="a family has one episode")
 
 
 def stated_skill(p: Array, y: Array, *, level: float) -> Estimate:
@@ -149,9 +126,7 @@ class _Resampling:
 
     def estimate(self, credit: Array, family: NDArray[np.object_]) -> Estimate:
         """`family_mean` with these settings."""
-        return family_mean(
-            credit, family, level=self.level, resamples=self.resamples, seed=self.seed
-        )
+        return family_mean(credit, family, level=self.level)
 
 
 def episodes_measured(
@@ -291,21 +266,10 @@ def _families(scored: _Scored) -> dict[str, NDArray[np.intp]]:
 
 
 def _qualities(scored: _Scored, how: _Resampling) -> dict[str, Estimate]:
-    return {name: _quality(scored.quality[rows], how) for name, rows in _families(scored).items()}
-
-
-def _quality(values: Array, how: _Resampling) -> Estimate:
-    """Mean quality of one family, whose interval has both ends even where all are alike."""
-    found = how.estimate(values, np.zeros(len(values), dtype=object))
-    value = found.value
-    assert value is not None  # a family has an episode
-    if found.low is None or found.high is None:
-        return found
-    low, high = found.low, found.high
-    if values.min() == values.max():
-        share, _ = clopper_pearson_interval(len(values), len(values), level=how.level)
-        low, high = value * share, value + (1.0 - value) * (1.0 - share)
-    return replace(found, low=max(0.0, low), high=min(1.0, high))
+    return {
+        name: how.estimate(scored.quality[rows], scored.family[rows])
+        for name, rows in _families(scored).items()
+    }
 
 
 def _generality(

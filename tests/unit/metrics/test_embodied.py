@@ -527,3 +527,16 @@ def test_every_public_name_is_there():
         assert callable(getattr(metrics, name))
     with pytest.raises(AttributeError):
         metrics.no_such_metric  # noqa: B018
+
+
+@pytest.mark.parametrize("n", [3, 5, 10, 20])
+@pytest.mark.parametrize("kind", ["exponential", "lognormal"])
+def test_few_repairs_of_skewed_lengths_are_covered(n, kind):
+    """Student's interval alone held the mean in 83 to 90 % of trials."""
+    rng, runs, held = np.random.default_rng(n), 400, 0
+    truth = 1.0 if kind == "exponential" else math.exp(0.5)
+    for _ in range(runs):
+        hours = getattr(rng, kind)(size=n).tolist()
+        found = metrics.time_between_failures(100.0, n, hours, {})["mttr"]
+        held += found.low <= truth <= found.high
+    assert held / runs >= 0.93

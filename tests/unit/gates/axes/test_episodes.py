@@ -136,8 +136,32 @@ def test_the_skill_of_many_episodes_has_the_interval_of_its_resamples():
 def test_the_mean_counts_every_family_once():
     credit = np.array([1.0, 1.0, 1.0, 0.5, 0.0, 0.1])
     family = np.array(["a", "a", "a", "a", "b", "b"], dtype=object)
-    found = family_mean(credit, family, level=0.95, resamples=200, seed=0)
+    found = family_mean(credit, family, level=0.95)
     assert found.value == pytest.approx((0.875 + 0.05) / 2)
+
+
+@pytest.mark.parametrize("n", [5, 10, 20, 50])
+@pytest.mark.parametrize("families", [1, 3])
+def test_the_mean_of_rare_credit_covers(n, families):
+    """Resampled, what few episodes earn held the truth in 40 to 89 % of trials."""
+    rng, runs, held = np.random.default_rng(n), 300, 0
+    family = np.repeat(np.arange(families), n).astype(object)
+    for _ in range(runs):
+        credit = (rng.random(len(family)) < 0.1) * rng.choice([0.25, 0.5, 1.0], len(family))
+        found = family_mean(credit, family, level=0.95)
+        held += found.low <= 0.1 * 1.75 / 3.0 <= found.high
+    assert held / runs >= 0.93
+
+
+def test_full_credit_is_one_to_the_last_digit():
+    family = np.repeat(np.array(["a", "b", "c"], dtype=object), [3, 7, 11])
+    assert family_mean(np.ones(21), family, level=0.95).value == 1.0
+
+
+def test_no_credit_at_all_leaves_doubt():
+    found = family_mean(np.zeros(5), np.array(["a"] * 5, dtype=object), level=0.95)
+    assert (found.value, found.low) == (0.0, 0.0)
+    assert found.high == pytest.approx(clopper_pearson_interval(0, 5)[1])
 
 
 # Missing and degenerate --------------------------------------------------------------------------
@@ -187,9 +211,7 @@ def test_where_few_episodes_say_it_resamples_without_one_count_as_others():
     actions[3], actions[20] = 40, 50
     found = measured(episodes(40, uninterrupted_actions=actions))["A"]
     assert found.raw.n == 2
-    assert found.raw.low is None
-    actions[5] = 45
-    assert draws(measured(episodes(40, uninterrupted_actions=actions))["A"]).min() >= 0.8
+    assert draws(found).min() >= 0.8
 
 
 # Generality --------------------------------------------------------------------------------------
@@ -289,9 +311,9 @@ def test_the_draws_of_the_world_model_weigh_families_by_their_episodes():
     assert draws(found).mean() == pytest.approx(found.raw.value, abs=0.01)
 
 
-@pytest.mark.parametrize("n", [12, 60, 600, 5000])
+@pytest.mark.parametrize("n", [60, 600, 5000])
 def test_draws_spread_as_the_intervals_say(n: int):
-    """By few outcomes and by many, the draws have the ends of the estimates."""
+    """The draws have the ends of the estimates, which are wider where episodes are few."""
     found = episodes_measured(mixed(n), AxisSettings(), resamples=4000)
     for name in ("A", "P"):
         raw = found[name].raw
