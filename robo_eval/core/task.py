@@ -79,6 +79,54 @@ class Room:
     ceiling: float
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Constant:
+    """A number of a simulator that calibration can find, and `constants` of an environment sets.
+
+    Attributes:
+        name: A field of the task's physics.
+        unit: Its unit; empty if it has none.
+        low: Least value that is looked for, and taken.
+        high: Greatest.
+        nominal: What the simulator has without calibration.
+        wanted: Half-width of an interval that is narrow enough, in its unit.
+        about: What it is, in a few words.
+        stage: In which part of a replay it shows: of `steps` none, of `whole` `free`, `held` or
+            `sliding`. `noise` and `disturbance` are sensors and hidden forces, fitted by their
+            likelihood.
+        quantum: Least difference that the simulator can play, 0 if any.
+        is_log: Whether it is looked for by its logarithm.
+    """
+
+    name: str
+    unit: str = ""
+    low: float
+    high: float
+    nominal: float
+    wanted: float
+    about: str = ""
+    stage: str = ""
+    quantum: float = 0.0
+    is_log: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Channel:
+    """A number that recordings hold of each tick, and a replay foretells.
+
+    Attributes:
+        name: Such as `cart_x`.
+        unit: Its unit.
+        noise: The constant that is the standard deviation of its sensor's noise.
+        rate_of: Name of the channel whose time derivative it is; empty if it is of none.
+    """
+
+    name: str
+    unit: str
+    noise: str
+    rate_of: str = ""
+
+
 class LevelLike(Protocol):
     """A novelty level, as listings and checks of plans see it."""
 
@@ -124,6 +172,10 @@ class TaskSpec:
         levels: Gives the novelty levels by number.
         adapters: How robots play it: short name for a robot file, and `package.module:Class`.
         twin: `package.module:Class` of the stand-in robot, if there is one.
+        constants: What calibration can find.
+        channels: What recordings hold of each tick, in this order.
+        replay: How calibration plays recordings: `steps`, one tick from each measured state, or
+            `whole`, all commands from the recorded start; empty where it cannot.
         is_default: Whether it is meant where a plan or a command names no task.
     """
 
@@ -147,6 +199,9 @@ class TaskSpec:
     levels: Callable[[], Mapping[int, LevelLike]] = dict
     adapters: Mapping[str, str] = field(default_factory=dict)
     twin: str | None = None
+    constants: tuple[Constant, ...] = ()
+    channels: tuple[Channel, ...] = ()
+    replay: str = ""
     is_default: bool = False
 
 
