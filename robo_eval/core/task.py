@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from numbers import Real
 from typing import Any, Final, Protocol
 
 from robo_eval.core.errors import InputError, foreign
@@ -203,6 +204,33 @@ class TaskSpec:
     channels: tuple[Channel, ...] = ()
     replay: str = ""
     is_default: bool = False
+
+    def checked(self, constants: Any) -> dict[str, float]:  # noqa: ANN401 - anything may come in
+        """What `constants` of an environment were given, if this task has them.
+
+        Raises:
+            UnknownNameError: If it has no constant of a name.
+            InputError: If they are no mapping, or a value cannot be.
+        """
+        if constants is None:
+            return {}
+        if not isinstance(constants, Mapping):
+            raise InputError(
+                f"constants: a mapping of names to numbers is needed, given {constants!r:.80}"
+            )
+        known = {constant.name: constant for constant in self.constants}
+        for name, value in constants.items():
+            if name not in known:
+                raise unknown_name(f"constant of {self.title}", name, known)
+            one = known[name]
+            is_number = isinstance(value, Real) and not isinstance(value, bool)
+            if not is_number or not one.low <= value <= one.high:  # NaN fails as well
+                unit = f" {one.unit}" if one.unit else ""
+                raise InputError(
+                    f"constants.{name}: a number from {one.low:g} to {one.high:g}{unit} is needed,"
+                    f" given {value!r:.80}"
+                )
+        return {name: float(value) for name, value in constants.items()}
 
 
 @cache

@@ -33,13 +33,17 @@ class TaskEnv(gymnasium.Env[ObsType, ActType], EzPickle):
             the axes; the magnitude is that of the first parameter that `robo-eval levels` shows.
         onset: Ticks that pass before the novelty begins; none if it is there from the start. The
             least and the greatest, such as `[20, 60]`, let each episode draw its own.
+        constants: What calibration found, by name, such as `{"cart_mass_kg": 1.3}`; the
+            specification lists what there is. It is no novelty, and what a level or `novelty`
+            changes wins over it.
         reveal: Whether `info["novelty"]` says what was drawn. Otherwise `info` never does.
         render_mode: One of `metadata["render_modes"]`, or none.
         **own: Keywords of the subclass, for pickling.
 
     Raises:
         UnknownNameError: If a name is not known; the message names the nearest.
-        InputError: If a magnitude or the onset cannot be, or what is new cannot begin later.
+        InputError: If a magnitude, a constant or the onset cannot be, or what is new cannot begin
+            later.
     """
 
     task: ClassVar[TaskSpec]
@@ -56,10 +60,14 @@ class TaskEnv(gymnasium.Env[ObsType, ActType], EzPickle):
         profile: str = Profile.PAPER,
         novelty: Mapping[str, float] | None = None,
         onset: int | Sequence[int] | None = None,
+        constants: Mapping[str, float] | None = None,
         reveal: bool = False,
         render_mode: str | None = None,
         **own: Any,  # noqa: ANN401 - of the subclass
     ) -> None:
+        self._constants = self.task.checked(constants)
+        if constants is not None:  # a task may have none
+            own["constants"] = constants
         EzPickle.__init__(
             self,
             level=level,
@@ -115,12 +123,16 @@ class TaskEnv(gymnasium.Env[ObsType, ActType], EzPickle):
     def behaviour(self) -> str:
         """SHA-256 of how the level behaves at this difficulty and profile, in short episodes.
 
-        Unlike `digest` it stays the same when code is moved or written otherwise. It depends on no
-        keyword of the task's own.
+        Unlike `digest` it stays the same when code is moved or written otherwise. It depends on the
+        constants, and on no keyword of the task's own.
         """
         level = self._level if self._asked is None else load_level(0, self.task.env)
         kind: Any = type(self)
-        return _behaviour(kind, level, self._difficulty, self._profile, self._asked, self._onset)
+        constants = tuple(sorted(self._constants.items()))
+        asked = self._asked
+        return _behaviour(
+            kind, level, self._difficulty, self._profile, asked, self._onset, constants
+        )
 
     @property
     def engine(self) -> str:
@@ -206,6 +218,7 @@ def _behaviour(
     profile: Profile,
     asked: tuple[tuple[str, float], ...] | None,
     onset: int | tuple[int, int] | None,
+    constants: tuple[tuple[str, float], ...],
 ) -> str:
     env = kind(
         level=level.number,
@@ -213,6 +226,7 @@ def _behaviour(
         profile=profile,
         novelty=None if asked is None else dict(asked),
         onset=onset,
+        **({"constants": dict(constants)} if constants else {}),
     )
     try:
         return behaviour_of(env, kind.probes, kind.task.max_ticks)

@@ -7,6 +7,7 @@ import functools
 import math
 import struct
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -19,8 +20,10 @@ from robo_eval.core.names import unknown_name
 from robo_eval.core.trajectory import Trajectory
 from robo_eval_sim.environment import TaskEnv
 from robo_eval_sim.novelty import Effect, Later, Level, Novelty
+from robo_eval_sim.novelty.mixed import changed
 from robo_eval_sim.spare import give_back, take
 from robo_eval_sim.tasks.cartpole3d.draws import Drawn, Starts
+from robo_eval_sim.tasks.cartpole3d.hindrance import Hindrance, late_push, noisy
 from robo_eval_sim.tasks.cartpole3d.layout import (
     BALL_COUNT,
     BALL_SLOTS,
@@ -138,12 +141,14 @@ class CartPole3DEnv(TaskEnv[Observation, np.int64]):
         profile: Whose description of the level is followed: the paper's or the reference code's.
         novelty: Instead of a level, magnitude by axis, such as `{"cart_mass": 20.0}`.
         onset: Ticks that pass before the novelty begins, or two between which they are drawn.
+        constants: What calibration found, such as `{"cart_mass_kg": 1.3}`.
         reveal: Whether `info["novelty"]` says what was drawn.
         render_mode: `rgb_array` or none.
 
     Raises:
         UnknownNameError: If a name is not known; the message names the nearest.
-        InputError: If `balls` is out of range, or `lines` are asked for in profile `compat`.
+        InputError: If `balls` or a constant is out of range, or `lines` are asked for in profile
+            `compat`.
 
     Version history:
         v0: first version.
@@ -169,6 +174,7 @@ class CartPole3DEnv(TaskEnv[Observation, np.int64]):
         profile: str = Profile.PAPER,
         novelty: Mapping[str, float] | None = None,
         onset: int | Sequence[int] | None = None,
+        constants: Mapping[str, float] | None = None,
         reveal: bool = False,
         render_mode: str | None = None,
     ) -> None:
@@ -180,6 +186,7 @@ class CartPole3DEnv(TaskEnv[Observation, np.int64]):
             profile=profile,
             novelty=novelty,
             onset=onset,
+            constants=constants,
             reveal=reveal,
             render_mode=render_mode,
         )
@@ -199,6 +206,10 @@ class CartPole3DEnv(TaskEnv[Observation, np.int64]):
         self._origin: _Origin | None = None
         self._actions: list[int | np.int64] = []
         self._rows: list[Row] | None = None
+        self._usual = replace(LEVEL_0, **self._constants) if self._constants else LEVEL_0
+        self._late: Physics | None = None
+        self._senses: Physics | None = None
+        self._noise_seed = 0
 
     # Gymnasium ---------------------------------------------------------------------------------
 
@@ -227,7 +238,7 @@ class CartPole3DEnv(TaskEnv[Observation, np.int64]):
             # Drawn in any case, so that what follows does not depend on a given state.
             drawn = self._starts.take(self.np_random, seed is not None)
             if self._is_level_0 and given is None:
-                begin, force, _, frame = drawn
+                begin, force, self._noise_seed, frame = drawn
                 row = self._begin((begin, force, 0), self._no_novelty, frame)
             else:
                 row = self._begin(*self._adapt(drawn, given))
@@ -288,9 +299,14 @@ class CartPole3DEnv(TaskEnv[Observation, np.int64]):
         """
         if self._world is None or self._origin is None or self._drawn is None:
             raise InputError("get_state: the episode has not begun; call reset() first")
+        physics = self._physics(self._drawn)
         return physical_fields(self._world.row, self._tick) | {
             "novelty": self._drawn.as_dict(),
-            "history": write_history(Start.from_row(*self._origin), list(map(int, self._actions))),
+            "history": write_history(
+                Start.from_row(*self._origin),
+                list(map(int, self._actions)),
+                self._noise_seed if physics.is_seen_noisy or physics.force_noise_n else None,
+            ),
         }
 
     def physical_state(self) -> dict[str, Any]:
@@ -303,7 +319,8 @@ class CartPole3DEnv(TaskEnv[Observation, np.int64]):
         """Let one tick pass under any horizontal force on the cart, fallen pole or not.
 
         For whoever stands behind a controller instead of choosing among actions: a stand-in robot,
-        or the replay of what a robot's controller applied.
+        or the replay of what a robot's controller applied. Of the constants all act but the delay:
+        what was applied was late already.
 
         Args:
             force: x and y in world axes, newtons.
@@ -315,8 +332,47 @@ class CartPole3DEnv(TaskEnv[Observation, np.int64]):
         if world is None or self._origin is None:
             raise InputError("advance: the episode has not begun; call reset() first")
         if force[0] or force[1]:
-            world.push_cart((force[0], force[1], 0.0))
+            gain = world.physics.push_gain
+            world.push_cart((gain * force[0], gain * force[1], 0.0))
         return self._tick_on(world)
+
+    @staticmethod
+    def channels(rows: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
+        """What recordings hold of states: `task.channels`, shape (T, 8).
+
+        Args:
+            rows: Shape (T, 11) or wider, laid out as observations.
+        """
+        from robo_eval_sim.tasks.cartpole3d.steps import channels_of
+
+        return channels_of(rows)
+
+    @staticmethod
+    def predict(
+        states: NDArray[np.floating[Any]],
+        forces: NDArray[np.floating[Any]],
+        constants: Mapping[str, float],
+    ) -> NDArray[np.float64]:
+        """What one tick makes of each of these states, without balls, as `advance` would.
+
+        Neither delay nor noise nor the hidden force act. Constants may lie beyond their bounds, as
+        the steps of a search do.
+
+        Args:
+            states: As `channels` gives them, shape (T, 8); one that is not finite gives NaN.
+            forces: What the drive was told in the tick after each, x and y, newtons, shape (T, 2).
+            constants: By name; others are nominal.
+
+        Returns:
+            Shape (T, 8).
+
+        Raises:
+            UnknownNameError: If the task has no such constant.
+            ShapeError: If the arrays do not fit.
+        """
+        from robo_eval_sim.tasks.cartpole3d.steps import predicted
+
+        return predicted(states, forces, constants)
 
     def trajectory(
         self,
@@ -350,6 +406,7 @@ class CartPole3DEnv(TaskEnv[Observation, np.int64]):
     def _adapt(self, drawn: Drawn, given: GivenState | None) -> tuple[_Origin, Novelty]:
         """What an episode that was drawn at level 0 is at this level or from a given state."""
         row, force, level_seed, _ = drawn
+        self._noise_seed = level_seed
         origin: _Origin = (row, force, 0)
         if given is not None:
             origin = given.start.row, None, given.start.tick
@@ -376,7 +433,11 @@ class CartPole3DEnv(TaskEnv[Observation, np.int64]):
         physics: Physics | None = None
         if drawn is not self._no_novelty:
             physics = self._level.physics(drawn)
-        return physics or LEVEL_0
+        if physics is None:
+            return self._usual
+        if not self._constants:
+            return physics
+        return replace(self._usual, **dict(changed(physics)))
 
     def _begin(self, origin: _Origin, drawn: Novelty, frame: _Frame | None = None) -> Row:
         """Bring the world to the start of an episode."""
@@ -387,11 +448,14 @@ class CartPole3DEnv(TaskEnv[Observation, np.int64]):
         row, force, self._tick = origin
         self._actions = []
         is_later = drawn.onset is not None and self._tick < drawn.onset
-        self._set_up(world, row, LEVEL_0 if is_later else self._physics(drawn), frame)
+        physics = self._physics(drawn)
+        self._set_up(world, row, self._usual if is_later else physics, frame)
         if is_later:
             effect: Effect[Any] | None = Later(drawn, self._begin_novelty)
         else:
             effect = None if self._effects is None else self._effects(drawn, world)
+        if physics is not LEVEL_0 and physics.is_hindered:
+            effect = Hindrance(drawn, world, physics, self._noise_seed, effect)
         self._effect = effect
         if force is None:
             return world.row
@@ -409,6 +473,9 @@ class CartPole3DEnv(TaskEnv[Observation, np.int64]):
         capacity = min(int(count) + physics.pool - LEVEL_0.pool, self._slots)
         world.prepare(physics, capacity, self._is_visible, count > _CROWD)
         world.place(row, frame)
+        is_usual = physics is LEVEL_0
+        self._late = None if is_usual or not physics.is_late else physics
+        self._senses = None if is_usual or not physics.is_seen_noisy else physics
 
     def _begin_novelty(self) -> Effect[World] | None:
         """Change the world in the middle of an episode; everything stays where it is."""
@@ -423,7 +490,9 @@ class CartPole3DEnv(TaskEnv[Observation, np.int64]):
         world = self._world
         assert world is not None
         self._actions.append(action)
-        if action:
+        if self._late is not None:
+            world.push_cart(late_push(self._actions, self._late))
+        elif action:
             world.push_cart(_FORCES[action])
         return self._tick_on(world)
 
@@ -443,6 +512,7 @@ class CartPole3DEnv(TaskEnv[Observation, np.int64]):
             raise InputError("state.novelty: is missing, and state.history needs it")
         assert given.actions is not None
         start, drawn = given.start, self._read_novelty(given)
+        self._noise_seed = given.noise_seed
         row = self._begin((start.row, start.cart_force, start.tick), drawn)
         for action in given.actions:
             row = self._advance(action)
@@ -457,6 +527,8 @@ class CartPole3DEnv(TaskEnv[Observation, np.int64]):
         return row
 
     def _observe(self, row: Row) -> Observation:
+        if self._senses is not None:
+            row = noisy(row, self._senses, self._noise_seed, self._tick)
         observation = self._blanks[int(row[BALL_COUNT])].copy()
         # Three times as fast as assigning a slice.
         _PACK[len(row)](observation, 0, *row)

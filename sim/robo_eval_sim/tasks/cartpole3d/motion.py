@@ -49,6 +49,28 @@ def roll_pitch_yaw(quat_xyzw: Array) -> tuple[Array, Array, Array]:
     return roll, pitch, yaw
 
 
+def turned(quat: Array, angles: Array) -> Array:
+    """A quaternion xyzw turned a little about x and y of the world.
+
+    Args:
+        quat: Shape (4,).
+        angles: Shape (2,), radians.
+    """
+    half_x, half_y = angles / 2.0
+    a = np.array([half_x, half_y, 0.0, 1.0])
+    a /= np.linalg.norm(a)
+    ax, ay, az, aw = a
+    x, y, z, w = quat
+    return np.array(
+        [
+            aw * x + ax * w + ay * z - az * y,
+            aw * y - ax * z + ay * w + az * x,
+            aw * z + ax * y - ay * x + az * w,
+            aw * w - ax * x - ay * y - az * z,
+        ]
+    )
+
+
 def trajectory_of(
     rows: Sequence[Row],
     observations: NDArray[np.floating[Any]],
@@ -75,7 +97,7 @@ def trajectory_of(
     for index, row in enumerate(rows):
         states[index, : len(row)] = row
     done, earned = _rows("actions", actions, seen), _rows("rewards", rewards, seen)
-    position, velocity = _joints(states)
+    position, velocity = joints_of(states)
     frames, poses = _frames(states)
     return Trajectory(
         stamp_ns=np.arange(len(seen), dtype=np.int64) * round(TICK_S * 1e9),
@@ -98,8 +120,8 @@ def _rows(name: str, values: NDArray[np.floating[Any]], seen: Array) -> Array:
     return array
 
 
-def _joints(seen: Array) -> tuple[Array, Array]:
-    """Positions and velocities of the joints, each of shape (T, 4)."""
+def joints_of(seen: Array) -> tuple[Array, Array]:
+    """Positions and velocities of the joints, each of shape (T, 4), from states (T, 11+)."""
     roll, pitch, yaw = roll_pitch_yaw(seen[:, POLE_QUAT_XYZW])
     wx, wy, _ = seen[:, POLE_ANGULAR_VELOCITY].T
     forward = np.cos(yaw) * wx + np.sin(yaw) * wy

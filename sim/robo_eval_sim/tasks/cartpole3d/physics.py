@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal
 
 from robo_eval_sim.tasks.cartpole3d.layout import NOMINAL
 
@@ -30,6 +30,17 @@ class Physics:
         balls_fall: Whether gravity acts on balls; if not, on the robot alone.
         wall_restitution: Of the walls; that of a contact is the product of both bodies'.
         ball_restitution: Of the balls.
+        slide_friction_n_s_m: Force against the cart's velocity, viscous, of its two slides.
+        push_gain: Force on the cart as a share of what it is told.
+        delay_s: How much later the push of an action acts. Of a part of a tick that much of the
+            push before is blended in.
+        position_noise_m: Standard deviation of what is seen of the cart's position.
+        velocity_noise_m_s: Of its velocity.
+        tilt_noise_rad: Of the pole's roll and pitch.
+        tilt_rate_noise_rad_s: Of its angular velocity.
+        force_noise_n: Standard deviation of a force on the cart, along each slide, that nobody
+            models: first-order Gauss-Markov, stationary.
+        force_memory_s: Time after which 1/e of its correlation is left; 0 if none is.
     """
 
     cart_mass_kg: float = NOMINAL.cart_mass_kg
@@ -44,6 +55,40 @@ class Physics:
     balls_fall: bool = False
     wall_restitution: float = 1.0
     ball_restitution: float = 1.0
+    slide_friction_n_s_m: float = 0.0
+    push_gain: float = 1.0
+    delay_s: float = 0.0
+    position_noise_m: float = 0.0
+    velocity_noise_m_s: float = 0.0
+    tilt_noise_rad: float = 0.0
+    tilt_rate_noise_rad_s: float = 0.0
+    force_noise_n: float = 0.0
+    force_memory_s: float = 0.0
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the push of an action is not what acts in its tick."""
+        return self.delay_s > 0.0 or self.push_gain != 1.0
+
+    @property
+    def is_hindered(self) -> bool:
+        """Whether something acts on the cart beside pole, drive and balls."""
+        return self.slide_friction_n_s_m > 0.0 or self.force_noise_n > 0.0
+
+    @property
+    def is_seen_noisy(self) -> bool:
+        """Whether sensors of the robot are."""
+        return bool(
+            self.position_noise_m
+            or self.velocity_noise_m_s
+            or self.tilt_noise_rad
+            or self.tilt_rate_noise_rad_s
+        )
+
+    @property
+    def bodies(self) -> Physics:
+        """These, with all as usual that needs no bodies built anew."""
+        return replace(self, **_LATER)
 
     @property
     def pole_tip_height_m(self) -> float:
@@ -59,6 +104,14 @@ CART_SHAPE_Z_M = 0.2
 CORRECT, REFERENCE = LINES = ("correct", "reference")
 """Where the lines of level 10 lie: as drawn, or as the public reference program has them."""
 LEVEL_0 = Physics()
+_LATER: Final[dict[str, Any]] = {
+    name: getattr(LEVEL_0, name)
+    for name in (
+        *("wall_restitution", "ball_restitution", "slide_friction_n_s_m", "push_gain", "delay_s"),
+        *("position_noise_m", "velocity_noise_m_s", "tilt_noise_rad", "tilt_rate_noise_rad_s"),
+        *("force_noise_n", "force_memory_s"),
+    )
+}
 
 
 def cylinder_inertia(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -70,6 +69,7 @@ class World:
         self._engine = Engine()
         self._client = self._engine.client
         self._built: Physics | None = None
+        self._bodies: Physics = LEVEL_0
         self.physics: Physics = LEVEL_0
         self._restitution = (LEVEL_0.wall_restitution, LEVEL_0.ball_restitution)
         self._walls: list[int] = []
@@ -126,13 +126,8 @@ class World:
         self._active = []
 
     def _is_like_built(self, physics: Physics) -> bool:
-        """Whether the bodies there are do for these constants; restitution can be set on them."""
-        built = self._built
-        return built is not None and built == replace(
-            physics,
-            wall_restitution=built.wall_restitution,
-            ball_restitution=built.ball_restitution,
-        )
+        """Whether the bodies there are do for these constants; others are set on them."""
+        return self._built is not None and self._bodies == physics.bodies
 
     def _set_restitution(self, physics: Physics) -> None:
         wanted = (physics.wall_restitution, physics.ball_restitution)
@@ -171,6 +166,7 @@ class World:
         self._snapshot = self._engine.snapshot()
         self._restitution = (physics.wall_restitution, physics.ball_restitution)
         self._built = self.physics = physics
+        self._bodies = physics.bodies
 
     def _build_room(self, physics: Physics) -> None:
         own = self._engine
@@ -268,6 +264,13 @@ class World:
     def push_cart(self, force: Vector3) -> None:
         """Apply a force (N, world axes) to the cart's centre of mass during the next tick."""
         push(self._robot, _CART, force, self._cart_at, WORLD, self._client)
+
+    def resist(self) -> None:
+        """Apply the friction of the slides to the cart during the next tick."""
+        friction = self.physics.slide_friction_n_s_m
+        if friction:
+            vx, vy = self.row[2:4]
+            self.push_cart((-friction * vx, -friction * vy, 0.0))
 
     def push_pole(self, force: Vector3, at: Vector3) -> None:
         """Apply a force (N, world axes) to the pole at a point in world (m)."""

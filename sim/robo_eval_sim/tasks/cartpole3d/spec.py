@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from robo_eval.core.task import QUATERNION, LevelLike, Part, Room, TaskSpec, Tilt
+from robo_eval.core.task import (
+    QUATERNION,
+    Channel,
+    Constant,
+    LevelLike,
+    Part,
+    Room,
+    TaskSpec,
+    Tilt,
+)
 from robo_eval_sim.tasks.cartpole3d.layout import (
     ENV,
     EPISODE_TICKS,
@@ -14,6 +23,52 @@ from robo_eval_sim.tasks.cartpole3d.layout import (
     PUSHES,
     TICK_S,
     Action,
+)
+from robo_eval_sim.tasks.cartpole3d.physics import LEVEL_0
+
+
+def _constant(
+    name: str, unit: str, span: tuple[float, float], wanted: float, about: str, stage: str = ""
+) -> Constant:
+    """A field of `Physics`; one that is never 0 is looked for by its logarithm."""
+    (low, high), nominal = span, getattr(LEVEL_0, name)
+    return Constant(
+        name=name, unit=unit, low=low, high=high, nominal=nominal, wanted=wanted, about=about,
+        stage=stage, is_log=low > 0.0,
+    )  # fmt: skip
+
+
+_CONSTANTS: Final = (
+    _constant("cart_mass_kg", "kg", (0.1, 10.0), 0.05, "mass of the cart"),
+    _constant("pole_mass_kg", "kg", (0.01, 1.0), 0.005, "mass of the pole"),
+    _constant("pole_com_height_m", "m", (0.2, 2.0), 0.05, "centre of mass above the pivot"),
+    _constant("slide_friction_n_s_m", "N s/m", (0.0, 20.0), 0.1, "viscous friction of the slides"),
+    _constant("push_gain", "", (0.2, 5.0), 0.05, "force on the cart as a share of what is told"),
+    _constant("delay_s", "s", (0.0, 0.2), 0.001, "how much later a push acts"),
+    *(
+        _constant(name, unit, (0.0, high), high / 100.0, f"noise of {what}", "noise")
+        for name, unit, high, what in (
+            ("position_noise_m", "m", 0.1, "the cart's position"),
+            ("velocity_noise_m_s", "m/s", 1.0, "the cart's velocity"),
+            ("tilt_noise_rad", "rad", 0.1, "roll and pitch"),
+            ("tilt_rate_noise_rad_s", "rad/s", 2.0, "their rates"),
+        )
+    ),
+    _constant("force_noise_n", "N", (0.0, 10.0), 0.1, "size of a hidden force", "disturbance"),
+    _constant("force_memory_s", "s", (0.0, 10.0), 0.1, "memory of that force", "disturbance"),
+)
+_CHANNELS: Final = tuple(
+    Channel(name=name, unit=unit, noise=noise, rate_of=rate_of)
+    for name, unit, noise, rate_of in (
+        ("cart_x", "m", "position_noise_m", ""),
+        ("cart_y", "m", "position_noise_m", ""),
+        ("cart_vx", "m/s", "velocity_noise_m_s", "cart_x"),
+        ("cart_vy", "m/s", "velocity_noise_m_s", "cart_y"),
+        ("pole_roll", "rad", "tilt_noise_rad", ""),
+        ("pole_pitch", "rad", "tilt_noise_rad", ""),
+        ("pole_roll_rate", "rad/s", "tilt_rate_noise_rad_s", "pole_roll"),
+        ("pole_pitch_rate", "rad/s", "tilt_rate_noise_rad_s", "pole_pitch"),
+    )
 )
 
 
@@ -53,5 +108,8 @@ SPEC: Final = TaskSpec(
     levels=_levels,
     adapters={"cartpole3d": "robo_eval_robot.cartpole3d:CartPole3DAdapter"},
     twin="robo_eval_twin.gantry:Gantry",
+    constants=_CONSTANTS,
+    channels=_CHANNELS,
+    replay="steps",
     is_default=True,
 )

@@ -51,12 +51,14 @@ class GivenState:
         start: Where to start: the state itself, or where its history began.
         novelty: What was drawn, if the state holds it.
         actions: What was done since the start; none if the state has no history.
+        noise_seed: Of noise and hidden force, if the history says so.
         fields: The physical fields as given, to compare with where the history leads.
     """
 
     start: Start
     novelty: Mapping[str, Any] | None
     actions: Sequence[int] | None
+    noise_seed: int
     fields: Mapping[str, Any]
 
 
@@ -91,23 +93,31 @@ def read_state(state: object, profile: str) -> GivenState:
     novelty, history = fields.get("novelty"), fields.get("history")
     if novelty is not None:
         novelty = _mapping(novelty, "state.novelty")
-    actions = None
+    actions, noise_seed = None, 0
     if history is None:
         start = _read_start(fields, "state", BALL_SLOTS[profile])
     else:
-        start, actions = _read_history(_mapping(history, "state.history"), BALL_SLOTS[profile])
+        history = _mapping(history, "state.history")
+        start, actions = _read_history(history, BALL_SLOTS[profile])
+        noise_seed = _whole(history.get("noise_seed", 0), "state.history.noise_seed", 2**53 - 1)
     given = {name: _plain(fields[name]) for name in FIELDS if name in fields}
-    return GivenState(start=start, novelty=novelty, actions=actions, fields=given)
+    return GivenState(
+        start=start, novelty=novelty, actions=actions, noise_seed=noise_seed, fields=given
+    )
 
 
-def write_history(start: Start, actions: Sequence[int]) -> dict[str, Any]:
-    """How a state came about, as plain data."""
-    return {"format": HISTORY_FORMAT, "start": start.as_dict(), "actions": list(actions)}
+def write_history(
+    start: Start, actions: Sequence[int], noise_seed: int | None = None
+) -> dict[str, Any]:
+    """How a state came about, as plain data; with the seed of noise, where there is any."""
+    history = {"format": HISTORY_FORMAT, "start": start.as_dict(), "actions": list(actions)}
+    return history if noise_seed is None else history | {"noise_seed": noise_seed}
 
 
 def _read_history(history: Mapping[str, Any], slots: int) -> tuple[Start, list[int]]:
     where = "state.history"
-    _check_names(history, where, ("format", "start", "actions"), required=True)
+    further = ("noise_seed",) if "noise_seed" in history else ()
+    _check_names(history, where, ("format", "start", "actions", *further), required=True)
     if history["format"] != HISTORY_FORMAT:
         raise InputError(f"{where}.format: {HISTORY_FORMAT} is needed, given {history['format']!r}")
     fields = _mapping(history["start"], f"{where}.start")
@@ -155,7 +165,7 @@ def _read_start(fields: Mapping[str, Any], where: str, slots: int) -> Start:
         pole_quat_xyzw=quat,
         pole_angular_velocity=vector("pole_angular_velocity", _MAX_TURN),
         balls=_balls(fields.get("balls", ()), f"{where}.balls", slots),
-        tick=_tick(fields.get("tick", 0), f"{where}.tick"),
+        tick=_whole(fields.get("tick", 0), f"{where}.tick", EPISODE_TICKS - 1),
     )
 
 
@@ -182,8 +192,7 @@ def _ball(value: object, where: str) -> Ball:
     return Ball((x, y, z), (a, b, c))
 
 
-def _tick(value: object, where: str) -> int:
-    most = EPISODE_TICKS - 1
+def _whole(value: object, where: str, most: int) -> int:
     is_integer = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not is_integer or not 0 <= value <= most:  # type: ignore[operator]
         raise InputError(f"{where}: a whole number from 0 to {most} is needed, given {value!r:.80}")
