@@ -17,6 +17,8 @@ class Trajectory:
         joint_names: Joints of the robot description, J names.
         joint_position: Shape (T, J), metres or radians.
         joint_velocity: Shape (T, J), metres or radians per second.
+        joint_effort: What the motors applied at the end of each tick, shape (T, J), newtons or N m;
+            0 before the first one. None where nobody knows.
         frames: Names of the moving frames, F names; their parent is `world`.
         pose_world_frame: Shape (T, F, 7): position (m) and quaternion xyzw of each frame in
             world; NaN where a frame does not exist at that instant.
@@ -36,3 +38,4 @@ class Trajectory:
     rewards: NDArray[np.float64]
     observations: NDArray[np.float64]
     robot_description: str
+    joint_effort: NDArray[np.float64] | None = None

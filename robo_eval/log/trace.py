@@ -89,6 +89,7 @@ def _check(path: Path, trajectory: Trajectory) -> None:
         "actions": (n - 1, None),
         "rewards": (n - 1,),
         "observations": (n, None),
+        **({} if trajectory.joint_effort is None else {"joint_effort": (n, joints)}),
     }
     for name, shape in expected.items():
         given = getattr(trajectory, name).shape
@@ -154,10 +155,11 @@ class _Writer:
         self._present: NDArray[np.bool_] = np.logical_and.reduce(finite, axis=2)
         self._templates: dict[bytes, Template] = {}
         joints = len(trajectory.joint_names)
-        self._joints = _joint_template(trajectory.joint_names)
-        self._state = np.concatenate(
-            [trajectory.joint_position, trajectory.joint_velocity], axis=1, dtype=np.float64
-        )
+        effort = trajectory.joint_effort
+        self._joints = _joint_template(trajectory.joint_names, has_effort=effort is not None)
+        state = [trajectory.joint_position, trajectory.joint_velocity]
+        state += [] if effort is None else [effort]
+        self._state = np.concatenate(state, axis=1, dtype=np.float64)
         self._reward = Template().add_numbers(1)
         self._observation = _array_template(trajectory.observations.shape[1])
         self._action = _array_template(trajectory.actions.shape[1])
@@ -290,11 +292,12 @@ def _fill_heads(
     out[:] = heads.view(np.uint8).reshape(len(out), -1)
 
 
-def _joint_template(names: tuple[str, ...]) -> Template:
+def _joint_template(names: tuple[str, ...], *, has_effort: bool) -> Template:
     template = Template().add_stamp().add_string("").add_uint32(len(names))
     for name in names:
         template.add_string(name)
-    return template.add_number_list(len(names)).add_number_list(len(names)).add_number_list(0)
+    template.add_number_list(len(names)).add_number_list(len(names))
+    return template.add_number_list(len(names) if has_effort else 0)
 
 
 def _tf_template(names: list[str]) -> Template:

@@ -136,6 +136,7 @@ class _Content:
         self._events: list[Event] = []
         self._positions = np.empty((n, joints))
         self._velocities = np.empty((n, joints))
+        self._efforts: NDArray[np.float64] | None = None
         self._poses = np.full((n, len(self._frames), 7), np.nan)
         self._rewards = np.empty(ticks)
         self._observations = np.empty((n, int(layout["observation_width"])))
@@ -176,6 +177,7 @@ class _Content:
             joint_names=self._joint_names,
             joint_position=self._positions,
             joint_velocity=self._velocities,
+            joint_effort=self._efforts,
             frames=tuple(self._frames),
             pose_world_frame=self._poses,
             actions=self._actions,
@@ -193,6 +195,11 @@ class _Content:
             raise ValueError("joint names differ")
         self._positions[message.sequence] = cursor.number_list()
         self._velocities[message.sequence] = cursor.number_list()
+        efforts = cursor.number_list()
+        if len(efforts):
+            if self._efforts is None:
+                self._efforts = np.full_like(self._velocities, np.nan)
+            self._efforts[message.sequence] = efforts
 
     def _transforms(self, message: Message, cursor: Cursor) -> None:
         poses = self._poses[message.sequence]

@@ -53,6 +53,8 @@ _DRAWS: Final = 20_000
 """So many draws of a novelty are looked through for one that an episode can be played with."""
 _MOVED: Final = "goal_has_moved"
 """Field of a start whose goal is where the novelty has moved it to."""
+_NOISE: Final = "noise_seed"
+"""Field of a start whose sensors are noisy by a constant."""
 
 
 class ArmEnv(TaskEnv[Observation, NDArray[np.float32]]):
@@ -89,6 +91,7 @@ class ArmEnv(TaskEnv[Observation, NDArray[np.float32]]):
         difficulty: str = Difficulty.EASY,
         novelty: Mapping[str, float] | None = None,
         onset: int | Sequence[int] | None = None,
+        constants: Mapping[str, float] | None = None,
         reveal: bool = False,
         render_mode: str | None = None,
         **own: Any,  # noqa: ANN401 - `profile`, and keywords of the task
@@ -104,6 +107,7 @@ class ArmEnv(TaskEnv[Observation, NDArray[np.float32]]):
             difficulty=difficulty,
             novelty=novelty,
             onset=onset,
+            constants=constants,
             reveal=reveal,
             render_mode=render_mode,
             **own,
@@ -129,7 +133,7 @@ class ArmEnv(TaskEnv[Observation, NDArray[np.float32]]):
         self._is_running = False
         self._origin: dict[str, Any] | None = None
         self._actions: list[list[float]] = []
-        self._setting = self._usual = self.setting_class()
+        self._setting = self._usual = self.setting_class(**self._constants)
         self._later: Later | None = None
         self._rows: list[tuple[Row, tuple[float, ...]]] | None = None
         self._joints: list[tuple[float, ...]] = []
@@ -215,6 +219,8 @@ class ArmEnv(TaskEnv[Observation, NDArray[np.float32]]):
                 start = {**start, _MOVED: True}
         elif not self._is_level_0:
             drawn = self._draw(start, np.random.default_rng(level_seed))
+        if self._usual.joint_noise_rad or self._usual.object_noise_m:
+            start = {_NOISE: level_seed, **start}
         self._begin(start, drawn)
         for action in actions:
             self._advance(action)
@@ -300,6 +306,17 @@ class ArmEnv(TaskEnv[Observation, NDArray[np.float32]]):
             "tick": self._tick,
         }
 
+    @staticmethod
+    def channels(rows: NDArray[np.floating[Any]]) -> Array:
+        """What recordings hold of states: `task.channels`, shape (T, 8).
+
+        Args:
+            rows: Positions of the 7 joints and of both fingers, then anything, shape (T, 9) or
+                wider: as joints of a trace, or rows of the world.
+        """
+        states = np.asarray(rows, dtype=np.float64)
+        return np.column_stack([states[:, :7], states[:, 7:9].sum(axis=1)])
+
     def measures(self) -> dict[str, float]:
         """Measures of the control of the episode so far: energy, and what touched how hard.
 
@@ -366,10 +383,20 @@ class ArmEnv(TaskEnv[Observation, NDArray[np.float32]]):
         if self._world is None:
             self._world = take(self.world_class)
         self._drawn, self._actions = drawn, []
-        setting = self._physics(drawn)
+        setting, usual = self._physics(drawn), self._usual
+        if _NOISE in start:
+            noise_seed = start[_NOISE]
+            if type(noise_seed) is not int or not 0 <= noise_seed < 2**32:
+                raise InputError(
+                    f"state.history.start.{_NOISE}: a whole number from 0 to 2^32 - 1 is needed,"
+                    f" given {noise_seed!r:.80}"
+                )
+            usual = replace(usual, noise_seed=noise_seed)
+            if setting.noise_seed == self._usual.noise_seed:  # a level that has noise draws its own
+                setting = replace(setting, noise_seed=noise_seed)
         is_later = drawn.onset is not None and self._tick < drawn.onset
         self._later = Later(drawn, lambda: self._switch(setting)) if is_later else None
-        self._setting = self._usual if is_later else setting
+        self._setting = usual if is_later else setting
         things, goal = self._given(start)
         self._goal = tuple(goal) if start.get(_MOVED) else self._shifted(goal)
         world = self._world
@@ -386,7 +413,9 @@ class ArmEnv(TaskEnv[Observation, NDArray[np.float32]]):
         self._joints = []
         self._row, self._tip = world.row, world.tip_pose()
         # As it was given: what the engine reads back may differ in its last bits.
-        self._origin = {name: start[name] for name in (*self._fields(), _MOVED) if name in start}
+        self._origin = {
+            name: start[name] for name in (*self._fields(), _MOVED, _NOISE) if name in start
+        }
         self._look()
 
     def _switch(self, setting: Setting) -> None:
@@ -417,9 +446,9 @@ class ArmEnv(TaskEnv[Observation, NDArray[np.float32]]):
     def _physics(self, drawn: Novelty) -> Setting:
         """Constants of the world under what was drawn."""
         made = None if drawn is self._no_novelty else self._level.physics(drawn)
-        if made is None or isinstance(made, self.setting_class):
+        if made is None or (isinstance(made, self.setting_class) and not self._constants):
             return made or self._usual
-        # A level from elsewhere may speak of the arm alone.
+        # A level wins over constants; one from elsewhere may speak of the arm alone.
         return replace(self._usual, **dict(changed(made)))
 
     def _shifted(self, goal: Sequence[float]) -> tuple[float, ...]:

@@ -11,7 +11,7 @@ from robo_eval.core.errors import ShapeError
 from robo_eval.core.trajectory import Trajectory
 from robo_eval_sim.arm.description import arm_urdf, frames_of
 from robo_eval_sim.arm.layout import FINGERS, JOINTS, TICK_S
-from robo_eval_sim.arm.world import Row
+from robo_eval_sim.arm.world import TORQUE, Row
 
 Array = NDArray[np.float64]
 
@@ -45,7 +45,7 @@ def trajectory_of(
             f"{len(rows)} states need as many observations and one action and reward less; given"
             f" {len(observations)}, {len(actions)} and {len(rewards)}"
         )
-    states = np.array([row[:18] for row, _ in rows])
+    states = np.array([row[: TORQUE.stop] for row, _ in rows])
     links, at = frames_of(states[:, :9])
     text = arm_urdf(for_engine=False)
     return Trajectory(
@@ -53,6 +53,7 @@ def trajectory_of(
         joint_names=(*JOINTS, *FINGERS),
         joint_position=states[:, :9],
         joint_velocity=states[:, 9:18],
+        joint_effort=states[:, TORQUE],
         frames=(*links, *names),
         pose_world_frame=np.concatenate([at, poses], axis=1),
         actions=actions.reshape(len(actions), -1),

@@ -21,7 +21,7 @@ from robo_eval_sim.tasks.cartpole3d.layout import (
     POLE_QUAT_XYZW,
     TICK_S,
 )
-from robo_eval_sim.tasks.cartpole3d.motion import roll_pitch_yaw
+from robo_eval_sim.tasks.cartpole3d.motion import roll_pitch_yaw, turned
 from robo_eval_sim.tasks.cartpole3d.physics import Physics
 from robo_eval_twin.body import Array, Reading
 
@@ -30,14 +30,13 @@ _BRAKE_N: Final = 10.0
 """The drive's own brake: viscous, and within the effort that `gantry_twin.yaml` allows."""
 
 
-class _Hidden(CartPole3DEnv):
-    """The room with other masses than the simulator believes."""
+class _Heavier(CartPole3DEnv):
+    """The room with heavier bodies, of any level: over constants a level would win."""
 
     mass_scale = 1.0
 
     def _physics(self, drawn: Novelty) -> Physics:
-        physics = super()._physics(drawn)
-        scale = self.mass_scale
+        physics, scale = super()._physics(drawn), self.mass_scale
         if scale == 1.0:
             return physics
         return replace(
@@ -66,7 +65,7 @@ class Gantry:
     def __init__(self, perturbation: Perturbation, timeout_s: float | None) -> None:
         self._hides = perturbation
         self._timeout_ticks = None if timeout_s is None else max(1, round(timeout_s / TICK_S))
-        self._env: _Hidden | None = None
+        self._env: _Heavier | None = None
         self._keywords: Mapping[str, Any] = {}
         self._rng = np.random.default_rng(perturbation.seed)
         self._pipe: deque[tuple[float, float]] = deque()
@@ -110,9 +109,12 @@ class Gantry:
         Raises:
             InputError: If the task cannot be set up so; all stays as it was.
         """
-        keywords = {"balls": 0, **keywords}
+        # Friction is the world's, not the drive's: it shows in no effort. Whatever constants a
+        # simulator is to be played with, a robot has its own.
+        hidden = {"slide_friction_n_s_m": self._hides.friction_n_s_m}
+        keywords = {"balls": 0, **keywords, "constants": hidden}
         if self._env is None or keywords != self._keywords:
-            fresh = _Hidden(**keywords)
+            fresh = _Heavier(**keywords)
             fresh.mass_scale = self._hides.mass_scale
             if self._env is not None:
                 self._env.close()
@@ -157,11 +159,7 @@ class Gantry:
         assert self._env is not None
         if not self._is_held:
             self._effort = self._applied()
-            friction = self._hides.friction_n_s_m
-            vx, vy = self._row()[CART_VELOCITY]
-            fx, fy = self._effort
-            # Friction is the world's, not the drive's: it shows in no effort.
-            self._env.advance((fx - friction * vx, fy - friction * vy) if friction else (fx, fy))
+            self._env.advance(self._effort)
             self._quiet_ticks += 1
             self._deaf_ticks = max(0, self._deaf_ticks - 1)
         reading = self._read()
@@ -200,7 +198,7 @@ class Gantry:
         hides, draw = self._hides, self._rng.standard_normal(8)
         quat = row[POLE_QUAT_XYZW]
         if hides.tilt_noise_rad:
-            quat = _turned(quat, hides.tilt_noise_rad * draw[:2])
+            quat = turned(quat, hides.tilt_noise_rad * draw[:2])
         in_world = row[POLE_ANGULAR_VELOCITY]
         roll, pitch, yaw = (float(angle[0]) for angle in roll_pitch_yaw(quat[None, :]))
         forward = math.cos(yaw) * in_world[0] + math.sin(yaw) * in_world[1]
@@ -227,22 +225,5 @@ def rotation(quat_xyzw: Array) -> Array:
             [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
             [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
             [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
-        ]
-    )
-
-
-def _turned(quat: Array, angles: Array) -> Array:
-    """A quaternion turned a little about x and y of the world."""
-    half_x, half_y = angles / 2.0
-    a = np.array([half_x, half_y, 0.0, 1.0])
-    a /= np.linalg.norm(a)
-    ax, ay, az, aw = a
-    x, y, z, w = quat
-    return np.array(
-        [
-            aw * x + ax * w + ay * z - az * y,
-            aw * y - ax * z + ay * w + az * x,
-            aw * z + ax * y - ay * x + az * w,
-            aw * w - ax * x - ay * y - az * z,
         ]
     )

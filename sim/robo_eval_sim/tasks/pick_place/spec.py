@@ -7,7 +7,7 @@ from typing import Final
 
 from robo_eval.core.task import QUATERNION, LevelLike, Part, TaskSpec
 from robo_eval_sim.arm.layout import TICK_S
-from robo_eval_sim.arm.parts import ARM_BODIES, ARM_STATE
+from robo_eval_sim.arm.parts import ARM_BODIES, ARM_CHANNELS, ARM_STATE, arm_constants
 from robo_eval_sim.tasks.pick_place.layout import ENV, MAX_TICKS
 
 
@@ -39,4 +39,7 @@ SPEC: Final = TaskSpec(
     ),
     bodies={**ARM_BODIES, "object": "thing"},
     levels=_levels,
+    constants=arm_constants(without="slide_friction_n"),
+    channels=ARM_CHANNELS,
+    replay="whole",
 )
