@@ -1,4 +1,4 @@
-"""The pages of our tasks hold what the docstrings of their environments say.
+"""The pages of our tasks hold what docstrings of environments and specifications say.
 
 This file, run as a program, writes it there.
 """
@@ -16,6 +16,8 @@ from robo_eval.core.task import tasks
 PAGES = Path(__file__).parents[2] / "docs/environments"
 BEGIN = "<!-- begin: tests/docs/test_environments.py writes this from the docstring -->"
 END = "<!-- end -->"
+BEGIN_CONSTANTS = BEGIN.replace("docstring", "specification")
+END_CONSTANTS = "<!-- end of constants -->"
 
 
 def documented(env: str) -> str:
@@ -35,10 +37,20 @@ def written() -> list[tuple[str, Path]]:
     return found
 
 
-def parts_of(path: Path) -> tuple[str, str, str]:
-    before, rest = path.read_text(encoding="utf-8").split(BEGIN)
-    middle, after = rest.split(END)
-    return before + BEGIN, middle.strip(), END + after
+def constants_of(env: str) -> str:
+    """The table of the constants of a task."""
+    lines = ["| constant | unit | nominal | from, to | what it is |", "|---|---|---|---|---|"]
+    for one in tasks()[env].constants:
+        span = f"{one.low:g}, {one.high:g}"
+        about = one.about[0].lower() + one.about[1:]
+        lines.append(f"| `{one.name}` | {one.unit} | {one.nominal:g} | {span} | {about} |")
+    return "\n".join(lines)
+
+
+def parts_of(path: Path, begin: str = BEGIN, end: str = END) -> tuple[str, str, str]:
+    before, rest = path.read_text(encoding="utf-8").split(begin)
+    middle, after = rest.split(end)
+    return before + begin, middle.strip(), end + after
 
 
 def test_there_are_such_pages() -> None:
@@ -48,6 +60,13 @@ def test_there_are_such_pages() -> None:
 @pytest.mark.parametrize(("env", "path"), written())
 def test_a_page_holds_the_docstring(env: str, path: Path) -> None:
     assert parts_of(path)[1] == documented(env), f"run {__file__} to write the page anew"
+
+
+@pytest.mark.parametrize(("env", "path"), written())
+def test_a_page_lists_the_constants(env: str, path: Path) -> None:
+    if tasks()[env].constants:
+        listed = parts_of(path, BEGIN_CONSTANTS, END_CONSTANTS)[1]
+        assert listed == constants_of(env), f"run {__file__} to write the page anew"
 
 
 @pytest.mark.parametrize("env", dict(written()))
@@ -61,5 +80,9 @@ def test_a_docstring_has_what_the_task_declares(env: str) -> None:
 
 if __name__ == "__main__":
     for task, page in written():
-        first, _, last = parts_of(page)
-        page.write_text(f"{first}\n\n{documented(task)}\n\n{last}", encoding="utf-8")
+        for text, marks in (
+            (documented(task), (BEGIN, END)),
+            (constants_of(task), (BEGIN_CONSTANTS, END_CONSTANTS)),
+        ):
+            first, _, last = parts_of(page, *marks)
+            page.write_text(f"{first}\n\n{text}\n\n{last}", encoding="utf-8")

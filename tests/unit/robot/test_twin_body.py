@@ -10,11 +10,14 @@ import pytest
 
 from robo_eval.core.errors import InputError
 from robo_eval_robot.config import Perturbation, RobotConfig, read_robot
+from robo_eval_sim.tasks.cartpole3d.environment import CartPole3DEnv
 from robo_eval_twin.body import body_of
 from robo_eval_twin.gantry import Gantry
 
 TEXT = Path(str(files("robo_eval_twin").joinpath("gantry_twin.yaml"))).read_text()
 TASK = "RoboEval/CartPole3D-v0"
+RECORDED = (-2.37536614496757, -1.3019133277796908, 0.8914859994576995, 0.21594844571510363)
+"""Where its joints were after 60 ticks when friction was still a force of the twin's own."""
 
 
 def robot(folder: Path, text: str) -> RobotConfig:
@@ -56,3 +59,33 @@ def test_its_drive_brakes_within_its_own_limits(tmp_path: Path) -> None:
     assert np.all(efforts <= [each.effort for each in limits])
     assert np.all(accelerations <= [each.acceleration for each in limits])
     assert np.all(np.abs(velocities[-1]) < 0.05)
+
+
+def test_what_it_hides_acts_as_ever() -> None:
+    """Masses scale those of any level; friction is the world's and shows in no effort."""
+    scale, friction = 1.3, 0.6
+    body = Gantry(Perturbation(mass_scale=scale, friction_n_s_m=friction), timeout_s=None)
+    plain = CartPole3DEnv(
+        balls=0, constants={"cart_mass_kg": 1.0 * scale, "pole_mass_kg": 0.1 * scale}
+    )
+    for level, mass in ((0, 1.0), (1, 5.0)):
+        body.arrange({"level": level}, seed=3)
+        assert body._env is not None
+        physics = body._env._physics(body._env._drawn)
+        assert (physics.cart_mass_kg, physics.pole_mass_kg) == (mass * scale, 0.1 * scale)
+    body.arrange({"level": 0, "constants": {"cart_mass_kg": 2.0}}, seed=3)  # a simulator's
+    plain.reset(seed=3)
+    body.arm()
+    rng = np.random.default_rng(1)
+    for _ in range(60):
+        x, y = rng.uniform(-10.0, 10.0, 2)
+        body.hear([x, y])
+        reading = body.tick()
+        vx, vy = plain.physical_state()["cart_velocity"]
+        plain.advance((x - friction * vx, y - friction * vy))
+        assert reading is not None
+        assert reading.effort[:2].tolist() == [x, y]
+        assert reading.position[:2].tolist() == plain.physical_state()["cart_position"]
+    assert reading.position == pytest.approx(RECORDED, abs=1e-6)
+    body.close()
+    plain.close()
