@@ -65,7 +65,7 @@ class TaskEnv(gymnasium.Env[ObsType, ActType], EzPickle):
         render_mode: str | None = None,
         **own: Any,  # noqa: ANN401 - of the subclass
     ) -> None:
-        self._constants = self.task.checked(constants)
+        self._constants: dict[str, Any] = self.task.checked(constants)
         if constants is not None:  # a task may have none
             own["constants"] = constants
         EzPickle.__init__(
@@ -220,13 +220,15 @@ def _behaviour(
     onset: int | tuple[int, int] | None,
     constants: tuple[tuple[str, float], ...],
 ) -> str:
+    # Tasks that declare none need not have the keyword.
+    further: dict[str, Any] = {"constants": dict(constants)} if constants else {}
     env = kind(
         level=level.number,
         difficulty=difficulty,
         profile=profile,
         novelty=None if asked is None else dict(asked),
         onset=onset,
-        **({"constants": dict(constants)} if constants else {}),
+        **further,
     )
     try:
         return behaviour_of(env, kind.probes, kind.task.max_ticks)

@@ -39,13 +39,14 @@ def predicted(
     for name in constants:
         if name not in known:
             raise unknown_name(f"constant of {SPEC.title}", name, known)
-    physics = replace(LEVEL_0, **{name: float(value) for name, value in constants.items()})
+    given: dict[str, Any] = {name: float(value) for name, value in constants.items()}
+    physics = replace(LEVEL_0, **given)
     before, pushes = _checked("states", states, 8), _checked("forces", forces, 2)
     if len(before) != len(pushes):
         raise ShapeError(f"forces: {len(before)} rows are needed, given {len(pushes)}")
     is_known = np.isfinite(before).all(axis=1) & np.isfinite(pushes).all(axis=1)
     rows = _rows_of(before[is_known])
-    up, turning = (np.stack(part, axis=1).tolist() for part in pole_frame(rows.T))
+    up, turning = (np.stack(part, axis=1).tolist() for part in pole_frame(list(rows.T)))
     after = np.empty((len(rows), 11))
     world = take(World)
     try:
