@@ -19,6 +19,7 @@ DATA: Final = "data"
 """The field of the messages of std_msgs, which is meant where none is named."""
 _FIELD: Final = re.compile(r"(?P<topic>/?[\w~/{}]+)(?P<path>(\.\w+|\[-?\d+\])*)", re.ASCII)
 _STEP: Final = re.compile(r"\.(?P<name>\w+)|\[(?P<index>-?\d+)\]", re.ASCII)
+_NAMES: Final = ("name", "joint_names")
 WIDE_TEXT: Final = "robo_eval/msg/WideText"
 """The type that stands for `wstring`: a sequence `data` of code units."""
 # Kinds of fields in the type descriptions of the rosbags library.
@@ -65,6 +66,17 @@ class FieldPath:
                 found = _from_wide(found.data)
         return found
 
+    def named(self, message: Message) -> str | None:
+        """What a message calls the value there; None if it names none of its list.
+
+        Messages of joints have the names of a list in another one, as `name` or `joint_names`.
+        """
+        field, place = self.steps[0] if self.steps else "", self.steps[-1] if self.steps else ""
+        if not isinstance(place, int) or field in _NAMES:
+            return None
+        lists = (found for one in _NAMES if isinstance(found := getattr(message, one, None), list))
+        return next((str(one[place]) for one in lists if -len(one) <= place < len(one)), None)
+
 
 def parse_field(text: object, *, whole: bool = False) -> FieldPath:
     """A field from its text: `/topic`, `/topic.field`, `/topic.field.part[2]`, `/topic.list[-1]`.
@@ -84,9 +96,9 @@ def parse_field(text: object, *, whole: bool = False) -> FieldPath:
             f"is no field, given {text!r:.60}; write it as /topic.field, or /topic for its field"
             " data"
         )
-    steps = tuple(step["name"] or int(step["index"]) for step in _STEP.finditer(match["path"])) or (
-        () if whole else (DATA,)
-    )
+    steps = tuple(step["name"] or int(step["index"]) for step in _STEP.finditer(match["path"]))
+    if isinstance(steps[0], int) if steps else not whole:
+        steps = (DATA, *steps)  # no message is a list itself
     return FieldPath(match["topic"], steps, match.group())
 
 

@@ -55,10 +55,12 @@ class Series:
     Attributes:
         stamps: When each was received, ns.
         values: What it was.
+        name: What the messages call it, as lists of joints do; None if they do not.
     """
 
     stamps: list[int] = field(default_factory=list)
     values: list[Any] = field(default_factory=list)
+    name: str | None = None
 
     def within(self, first_ns: int, last_ns: int) -> range:
         """Which of them were received between two times."""
@@ -217,6 +219,14 @@ class BagContent:
         value = _EVENT if path in self._events else path.value(message)
         # A text may hold JSON about something else.
         if value is not None:
+            name = path.named(message)
+            if None not in (name, series.name) and name != series.name:
+                raise InputError(
+                    f"{self._where}: {path.text} of the topic map is of {series.name!r:.60} in one"
+                    f" message and of {name!r:.60} in another, as of two publishers; name a topic"
+                    " or a field whose lists are all of the same joints"
+                )
+            series.name = name or series.name
             series.stamps.append(stamp)
             # Outside arrays the library gives a float32 as a float, with digits it never had.
             series.values.append(np.float32(value) if path in self._float32 else value)

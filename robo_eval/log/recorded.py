@@ -80,7 +80,10 @@ class Recorded:
             return
         if self._most < seconds:
             yield f"{self._holds}, and its episode took {seconds:.1f} s"
-        elif (silent := sum(b - a for a, b in gaps(self.topics)) / 1e9) > (1 - _SHARE) * seconds:
+            return
+        # What the recording lasts beyond the episode is none of it: pauses that do not count.
+        silent = sum(b - a for a, b in gaps(self.topics)) / 1e9 - max(self.span_s - seconds, 0.0)
+        if silent > (1 - _SHARE) * seconds:
             yield f"is silent for {lasting(silent)} of {lasting(seconds)}"
 
     @property

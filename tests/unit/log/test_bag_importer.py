@@ -201,6 +201,30 @@ def bare_mcap(path: Path, topics: list[Topic], *, chunk: int = 1024, start: int 
     return path
 
 
+@pytest.mark.parametrize("place", ["position[0]", "position[-1]"])
+@pytest.mark.parametrize("other", [["grip"], ["b", "a"]])
+def test_a_place_in_a_list_that_names_other_joints_in_other_messages_is_refused(
+    bag, bring, place, other
+):
+    told = [(0, joints(0, [1, 2])), (10, joints(10, [5] * len(other), other))]
+    topics = [("/joint_states", JOINT_STATE, told), *simple()]
+    field = f"columns: {{success: /result.success, costs.x: '/joint_states.{place}'}}"
+    found = rf"position\[(0|-1)\] of the topic map is of '{'ab'[place[-2:] == '1]']}' .* of '"
+    with pytest.raises(InputError, match=found):
+        bring(bag(topics=topics), topics=f"{MAP.splitlines()[1]}\n{field}\n")
+    bring(
+        bag("same", [(*topics[0][:2], told[:1]), *simple()]),
+        topics=f"{MAP.splitlines()[1]}\n{field}\n",
+    )
+
+
+def test_a_place_behind_a_topic_is_one_in_its_field_data(bag, bring):
+    topics = [("/cmd", ARRAY, [(0, array([3.0, 4.0]))]), *simple()]
+    field = "columns: {success: /result.success, costs.x: '/cmd[1]'}"
+    done = bring(bag(topics=topics), topics=f"{MAP.splitlines()[1]}\n{field}\n")
+    assert only(done).costs["x"] == 4.0
+
+
 # What becomes of a bag -------------------------------------------------------------------------
 
 

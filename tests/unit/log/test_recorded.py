@@ -100,6 +100,8 @@ def test_a_made_up_robot_may_have_a_made_up_trace(verified, trace):
     assert verified(trace[0], side=Side.REAL, robot=SYNTHETIC, ticks=12).ok
 
 
+_PAUSED = [*np.arange(300) / 10, *(2430 + np.arange(300) / 10)]
+"""Of 40 minutes nothing was recorded, which a map may call a pause."""
 REAL = {"side": Side.REAL, "robot": "arm", "uninterrupted_actions": None, "episode_return": None}
 
 
@@ -121,6 +123,8 @@ def test_storage_makes_no_difference(trial, verified, storage, mode):
         (np.arange(600) / 10, {"duration_s": 25_200.0, "ticks": None}, "is shorter than"),
         (np.arange(600) / 10, {"duration_s": 60.0, "ticks": 6000}, "'ticks' is 6000"),
         ([*np.arange(700) / 100, 600], {"duration_s": 600.0, "ticks": None}, "is silent for 593"),
+        (_PAUSED, {"duration_s": 60.0, "ticks": None}, None),
+        (_PAUSED, {"duration_s": 90.0, "ticks": None}, "is silent for 30"),
         (np.arange(600) / 10, {"duration_s": 60.0, "ticks": 600}, None),
         ([0, 1.5], {"duration_s": 1.5, "ticks": None}, None),
     ],
