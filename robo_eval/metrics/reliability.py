@@ -23,7 +23,7 @@ from robo_eval.metrics.performance import (
     success_of_rows,
     with_coverage_of,
 )
-from robo_eval.metrics.safety import too_short
+from robo_eval.metrics.safety import NO_EXPOSURE, too_short
 from robo_eval.metrics.tables import Rows, groups, main_rows, means_by, numbered, sort_key
 from robo_eval.metrics.tasks import VARIANT, task_label
 from robo_eval.stats.clustered import LEAST_CLUSTERS, new_cluster_rate
@@ -223,7 +223,7 @@ def _mean_time(value: float | None, hours: float, events: int, level: float) -> 
     bounds = poisson_rate_ci(events, hours, conf=level, sided=2 if events else 1)
     low, high = bounds["lower_per_h"], bounds["upper_per_h"]
     if high is None:
-        return Estimate.missing(reason="no exposure was logged", unit="h", method="garwood")
+        return Estimate.missing(reason=NO_EXPOSURE, unit="h", method="garwood")
     if value is None:
         return Estimate(
             value=None,

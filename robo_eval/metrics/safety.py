@@ -30,7 +30,7 @@ NO_RECORD: Final = "no record of incidents: a trial without one is not a trial w
 _GARWOOD: Final = "garwood"
 _BURSTS: Final = "fay_feuer"
 _BY_SEVERITY: Final = "garwood_by_severity"
-_NO_EXPOSURE: Final = "no exposure was logged"
+NO_EXPOSURE: Final = "no exposure was logged"
 _CRITICAL: Final = "critical"
 
 
@@ -88,7 +88,7 @@ def _rate(
     low, high = _bounds(sizes, hours, level)
     count, reason = sum(sizes), None
     if low is None or high is None:
-        return Estimate.missing(reason=_NO_EXPOSURE, unit=RATE_UNIT, n=count, method=_GARWOOD)
+        return Estimate.missing(reason=NO_EXPOSURE, unit=RATE_UNIT, n=count, method=_GARWOOD)
     if hours < MIN_RATE_HOURS - 1e-9:
         reason = f"{counted(count, *NOUNS[name])} {too_short(hours)}"
         value = low = None
@@ -178,7 +178,7 @@ def safety_score(
     value = formulas.ss(counts, exposure_hours, weights=used, form=form)
     n = sum(int(counts.get(name, 0)) for name in SEVERITIES)
     if value is None:
-        return Estimate.missing(reason=_NO_EXPOSURE, unit="ratio", n=n, method=_BY_SEVERITY)
+        return Estimate.missing(reason=NO_EXPOSURE, unit="ratio", n=n, method=_BY_SEVERITY)
     if counts.get(_CRITICAL, 0):
         return Estimate(
             value=0.0,

@@ -6,7 +6,7 @@ from typing import Final
 
 from robo_eval.metrics.body import NO_FAULTS, Body
 from robo_eval.metrics.registry import need
-from robo_eval.metrics.safety import NO_RECORD
+from robo_eval.metrics.safety import NO_EXPOSURE, NO_RECORD
 
 SIMULATE: Final = "play the simulated half of the pairs: robo-eval partner"
 BOTH_SIDES: Final = "play the same policy, task and seeds on a robot and in simulation"
@@ -20,7 +20,7 @@ NEW_TASKS: Final = "play three tasks or more, such as further families"
 @need("exposure", remedy="run the robot")
 def exposure(body: Body) -> str:
     """Hours in which it was exposed."""
-    return "" if body.exposure.hours else "no exposure was logged"
+    return "" if body.exposure.hours else NO_EXPOSURE
 
 
 @need("incidents", remedy="keep a record of incidents while the robot runs: incidents.db")

@@ -10,7 +10,7 @@ from robo_eval.core.wording import counted
 from robo_eval.formulas import SEVERITIES
 from robo_eval.metrics.body import Body
 from robo_eval.metrics.registry import PHYSICAL, metric
-from robo_eval.metrics.safety import NOUNS, RATE_UNIT, hours_text
+from robo_eval.metrics.safety import NO_EXPOSURE, NOUNS, RATE_UNIT, hours_text
 
 _GROUP = "Safety"
 COUNTS = {severity: NOUNS[severity][1].replace(" ", "_") for severity in SEVERITIES}
@@ -37,7 +37,7 @@ def safety(body: Body) -> Iterator[Number]:
     rate. `SS_pessimistic` takes all rates at their upper ends.
     """
     found = body.safety
-    hours = hours_text(found.exposure.hours)
+    hours = hours_text(found.exposure.hours) if found.exposure.episodes else NO_EXPOSURE
     yield Number(estimate=found.score, rests_on=hours)
     if found.score.low is not None:
         yield Number(
@@ -80,7 +80,11 @@ def exposure(body: Body) -> Iterator[Number]:
     """
     found = body.exposure
     without = f"{counted(found.unknown, 'attempt')} without exposure" if found.unknown else ""
-    logged = Estimate.exact(found.hours, unit="h", n=found.episodes)
+    logged = (
+        Estimate.exact(found.hours, unit="h", n=found.episodes)
+        if found.episodes
+        else Estimate.missing(reason=NO_EXPOSURE, unit="h", n=0)
+    )
     is_real = body.side == "real"
     unexposed = Estimate.exact(0.0, unit="h", n=1, reason="hours of a twin expose no robot")
     exposed = logged if is_real else unexposed

@@ -209,6 +209,16 @@ def test_a_twin_never_has_the_names_of_a_robot():
     assert summary.numbers.of("exposure_hours_twin").value == 0.0
 
 
+@pytest.mark.parametrize("seconds", [0.0, np.nan])
+@pytest.mark.parametrize("side", ["real", "twin"])
+def test_exposure_that_nobody_logged_is_no_zero(seconds, side):
+    numbers = summarise(episodes([1] * 9, side=side, exposure_s=seconds), config=QUICK).numbers
+    suffix = "" if side == "real" else "_twin"
+    found = numbers.of(f"logged_hours{suffix}")
+    assert (found.value, found.low, found.reason) == (None, None, "no exposure was logged")
+    assert numbers.of(f"exposure_hours{suffix}").value == (None if side == "real" else 0.0)
+
+
 # E -----------------------------------------------------------------------------------------------
 
 
