@@ -13,6 +13,7 @@ from pydantic import Field, ValidationError
 
 from robo_eval.core.errors import InputError
 from robo_eval.core.names import unknown_name
+from robo_eval.core.wording import counted, shown
 from robo_eval.core.yaml_form import Section, first_problem, toml_of
 from robo_eval_incidents.kinds import Notice, Review
 from robo_eval_incidents.lists import Listed, of_kinds
@@ -81,7 +82,9 @@ class Deadline:
         if self.told is not None:
             when = shown_time(self.told.at.time_ns)
             return f"{self.clock.to} was told, says {self.told.by} at {when}"
-        late = f", overdue by {(now_ns - self.due_ns) / _HOUR_NS:.3g} h"
+        hours = (now_ns - self.due_ns) / _HOUR_NS
+        span = f"{shown(round(hours, 2))} h" if hours < 48 else counted(int(hours // 24), "day")
+        late = f", overdue by {span}"
         return f"tell {self.clock.to} by {shown_time(self.due_ns)}{late * self.is_late(now_ns)}"
 
     def as_dict(self, now_ns: int) -> dict[str, Any]:

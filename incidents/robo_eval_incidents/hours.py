@@ -249,9 +249,9 @@ def _told(row: Any) -> dict[str, Any]:  # noqa: ANN401 - a row of the table
 def _amounts(row: Any) -> Iterator[str]:  # noqa: ANN401 - a row of the table
     if row.total_ns is not None:
         ns = _known_ns(row)
-        yield "hours not known" if ns is None else f"{ns / HOUR_NS:.6g} h in that time"
+        yield "hours not known" if ns is None else f"{ns / HOUR_NS:,.6g} h in that time"
     if row.km is not None:
-        yield f"{row.km:.6g} km"
+        yield f"{row.km:,.10g} km"
 
 
 def _in_period(query: Select[Any], since_ns: int | None, until_ns: int | None) -> Select[Any]:
@@ -373,7 +373,7 @@ class Finding:
 TITLES: Final = {
     "overlap": "logged twice",
     "gap": "not logged",
-    "outside": "incidents at times that were not logged",
+    "outside": "incidents at times without hours",
     "contradicted": "reported without incidents, with some",
     "part": "totals that lie partly in the period, and do not count",
     "beyond": "hours beyond those of their period, which do not count",

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from robo_eval.core.errors import InputError
 from robo_eval.core.estimate import Estimate
+from robo_eval.core.wording import shown
 from robo_eval.log.files import write_atomically
 from robo_eval_incidents.checkpoint import checkpoints_of
 from robo_eval_incidents.facts import history, of_incident
@@ -114,6 +115,6 @@ def _estimate(one: Estimate) -> str:
         return f"none: {one.reason}"
     interval = "no interval"
     if one.low is not None and one.high is not None:
-        interval = f"{one.level:.0%} interval {one.low:.4g} to {one.high:.4g}"
+        interval = f"{one.level:.0%} interval {shown(one.low)} to {shown(one.high)}"
     reason = f"; {one.reason}" if one.reason is not None else ""
-    return f"{one.value:.4g}, {interval}{reason}"
+    return f"{shown(one.value)}, {interval}{reason}"

@@ -38,6 +38,7 @@ RATE_UNIT: Final = "incidents/1000 h"
 RATE_UNIT_KM: Final = "incidents/1000 km"
 _TIMES: Final = 10.0
 """Metrics have rates per 100 h."""
+_AMOUNTS: Final = {"h": "hours", "km": "kilometres"}
 _UNREVIEWED: Final = (Status.DRAFT, Status.REPORTED)
 _OF_SIM: Final = "a simulation exposes nobody"
 NO_RECORD: Final = "neither a report nor a nil report: nobody said that nothing happened"
@@ -61,7 +62,8 @@ class SideStanding:
         km: Kilometres that are known; None if none are.
         rates_km: Incidents per 1,000 km, of robots and times whose kilometres are known; empty
             without kilometres.
-        score: The safety score; its lower end is the pessimistic score.
+        score: The safety score; its lower end is the pessimistic score. What it is without is its
+            reason, as it is of a rate.
         is_valid: Whether the period counts: a critical incident ends it.
         undecided: Incidents of which only a day or a month is known, which may lie in the period
             or outside; they are not counted.
@@ -253,18 +255,23 @@ def _of_side(
         found = _without_values(found, _OF_SIM)
     elif counts is None:
         found = _without_values(found, NO_RECORD)
+    per_h = {name: _per_1000_h(rate) for name, rate in found.rates.items()}
+    per_km = (
+        _rates_km(_less(counts, without.get("km", {})) or {}, km, config.level)
+        if counts is not None and side is not Side.SIM
+        else {}
+    )
+    lost = without.get("h", {})
     return SideStanding(
         side=side,
         counts=counts,
         unreviewed=unreviewed,
         hours=hours or None,
         nil_hours=math.fsum(row.nil_hours for row in rows if row.is_exposed),
-        rates={name: _per_1000_h(rate) for name, rate in found.rates.items()},
+        rates=_without_lost(per_h, "h", lost),
         km=km or None,
-        rates_km=_rates_km(_less(counts, without.get("km", {})) or {}, km, config.level)
-        if counts is not None and side is not Side.SIM
-        else {},
-        score=found.score,
+        rates_km=_without_lost(per_km, "km", without.get("km", {})),
+        score=marked(found.score, "h", lost) if found.is_valid else found.score,
         is_valid=found.is_valid,
         undecided=maybe,
         left_out=left_out,
@@ -309,10 +316,46 @@ def incidents_without(
 
 def unknown_text(unit: str, robots: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
     """What is in no rate per `h`, or per `km`, in words; see `incidents_without`."""
-    what = "hours" if unit == "h" else "kilometres"
     for robot, counts in robots.items():
-        count = counted(sum(counts.values()), "incident")
-        yield f"rates per {unit} are without {count} of {robot} while no {what} of it are known"
+        if lost := sum(counts.values()):
+            count, what = counted(lost, "incident"), _AMOUNTS[unit]
+            yield f"rates per {unit} are without {count} of {robot} while no {what} of it are known"
+
+
+def _without_lost(
+    rates: Mapping[str, Estimate], unit: str, robots: Mapping[str, Mapping[str, int]]
+) -> dict[str, Estimate]:
+    return {name: rate_without(rate, unit, robots, name) for name, rate in rates.items()}
+
+
+def rate_without(
+    rate: Estimate, unit: str, robots: Mapping[str, Mapping[str, int]], *severities: str
+) -> Estimate:
+    """A rate that says what it is without; where that is all there was, there is none.
+
+    Args:
+        rate: The rate.
+        unit: What is not known: `h` or `km`.
+        robots: Incidents that are not in it; see `incidents_without`.
+        severities: Which of them the rate is of; all, if none is named.
+    """
+    found = marked(rate, unit, robots, *severities)
+    is_empty = found.reason is not None and found.value == 0.0
+    return replace(found, value=None, low=None, high=None) if is_empty else found
+
+
+def marked(
+    found: Estimate, unit: str, robots: Mapping[str, Mapping[str, int]], *severities: str
+) -> Estimate:
+    """An estimate with what it is without as its reason; see `rate_without`."""
+    lost = {robot: sum(counts[one] for one in severities or counts)
+            for robot, counts in robots.items()}  # fmt: skip
+    own = [robot for robot, count in lost.items() if count]
+    if found.value is None or not own:
+        return found
+    count, whose = counted(sum(lost.values()), "incident"), counted(len(own), "robot")
+    of = own[0] if len(own) == 1 else whose
+    return replace(found, reason=f"without {count} of {of} while no {_AMOUNTS[unit]} were known")
 
 
 def _less(

@@ -215,5 +215,5 @@ def _fitting(
             taken[begin] += fits * (begin <= total.start_ns)
         if fits < ns:
             ordered[place] = Counted(total, fits, km)
-            dropped.append(Dropped(total, None, f"{(ns - fits) / HOUR_NS:.6g} h"))
+            dropped.append(Dropped(total, None, f"{(ns - fits) / HOUR_NS:,.6g} h"))
     return ordered

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from typing import Any, Final
 
 from robo_eval.core.defaults import SEVERITIES
 from robo_eval.core.errors import InputError
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.kinds import Side
-from robo_eval_incidents.hours import hours_rows, total_hours
+from robo_eval_incidents.hours import Finding, hours_rows, total_hours
 from robo_eval_incidents.lists import (
     Filter,
     categories,
@@ -29,10 +29,11 @@ from robo_eval_incidents.standing import (
     by_severity,
     incidents_without,
     rate_per_1000,
+    rate_without,
     recorded_sides,
     unknown_text,
 )
-from robo_eval_incidents.text import span_of
+from robo_eval_incidents.text import span_of, zone_of
 from robo_eval_incidents.words import Category
 
 MOST_MONTHS: Final = 120
@@ -41,11 +42,12 @@ _AGES: Final = (
     ("8 to 30 days overdue", 30), ("31 to 90 days overdue", 90), ("longer overdue", 10**6),
 )  # fmt: skip
 _NO_HOURS: Final = "no hours were logged"
+_NO_OWN_HOURS: Final = "no hours are known of this month alone"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Month:
-    """Incidents of real robots in a month, UTC.
+    """Incidents of real robots in a month.
 
     Attributes:
         month: The month, such as `2026-03`.
@@ -53,6 +55,7 @@ class Month:
         counts: Incidents that count, by severity.
         rate: All of them per 1,000 h, with Garwood's exact interval.
         without: Those that are not in the rate, by robot whose hours are not known, and severity.
+        not_counted: Sums of hours that touch the month and do not count in it.
     """
 
     month: str
@@ -60,6 +63,7 @@ class Month:
     counts: Mapping[str, int]
     rate: Estimate
     without: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    not_counted: tuple[Finding, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +72,7 @@ class Trends:
 
     Attributes:
         robot: The robot; None for all.
+        zone: The zone whose months they are.
         months: The months, oldest first; the last one is not over.
         undecided: How many incidents may lie in one of the months or outside; none counts them.
         categories: Incidents of these months by what they are, most first.
@@ -75,6 +80,7 @@ class Trends:
     """
 
     robot: str | None
+    zone: str
     months: tuple[Month, ...]
     undecided: int
     categories: tuple[tuple[Category, int], ...]
@@ -86,6 +92,17 @@ class Trends:
         return [f"{one.month}: {text}" for one in self.months
                 for text in unknown_text("h", one.without)]  # fmt: skip
 
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """Sums of hours that count in no month, and why; each once."""
+        found = (one for month in self.months for one in month.not_counted)
+        return tuple(
+            dict.fromkeys(
+                f"{one}, lies in no month of {self.zone} whole" if one.kind == "part" else one.why
+                for one in found
+            )
+        )
+
     def as_dict(self) -> dict[str, Any]:
         """The trends as JSON would have them."""
         months = [
@@ -95,7 +112,9 @@ class Trends:
         ]  # fmt: skip
         return {
             "robot": self.robot,
+            "zone": self.zone,
             "months": months,
+            "hours_left_out": list(self.left_out),
             "undecided": self.undecided,
             "categories": {name.value: count for name, count in self.categories},
             "ages": dict(self.ages),
@@ -107,6 +126,7 @@ def trends(
     *,
     months: int = 12,
     robot: str | None = None,
+    zone: str = "UTC",
     today: date | None = None,
     level: float = 0.95,
 ) -> Trends:
@@ -116,6 +136,7 @@ def trends(
         log: The log.
         months: How many, the present one included.
         robot: Only this robot.
+        zone: Whose months they are, such as `Europe/Berlin`.
         today: The present day, UTC, if not the one it is.
         level: Coverage of the intervals.
 
@@ -126,15 +147,18 @@ def trends(
     if not 1 <= months <= MOST_MONTHS:
         raise InputError(f"months: from 1 to {MOST_MONTHS}, given {months}")
     check_robot(log, robot)
+    try:
+        names = _names(months, today or datetime.now(zone_of(zone)).date())
+    except ValueError as err:
+        raise InputError(f"zone: {err}") from err
     today = today or utc_today()
-    names = _names(months, today)
-    found = tuple(_month(log, name, robot, level) for name in names)
-    whole = Filter(
-        side=Side.REAL, robot=robot, since_ns=span_of(names[0])[0], until_ns=span_of(names[-1])[1]
-    )
-    lost = {one.incident_id for name in names for one in undecided(log, _within(name, robot))}
+    periods = {name: _within(name, zone, robot) for name in names}
+    found = tuple(_month(log, *one, level) for one in periods.items())
+    whole = replace(periods[names[-1]], since_ns=periods[names[0]].since_ns)
+    lost = {one.incident_id for wanted in periods.values() for one in undecided(log, wanted)}
     return Trends(
         robot=robot,
+        zone=zone,
         months=found,
         undecided=len(lost),
         categories=tuple(categories(log, replace(whole, is_sure=True))),
@@ -151,27 +175,33 @@ def _names(count: int, today: date) -> list[str]:
     return names
 
 
-def _within(month: str, robot: str | None) -> Filter:
-    since, until = span_of(month)
+def _within(month: str, zone: str, robot: str | None) -> Filter:
+    since, until = span_of(month, zone=zone)
     return Filter(side=Side.REAL, robot=robot, since_ns=since, until_ns=until)
 
 
-def _month(log: IncidentLog, name: str, robot: str | None, level: float) -> Month:
-    wanted = _within(name, robot)
+def _month(log: IncidentLog, name: str, wanted: Filter, level: float) -> Month:
+    robot = wanted.robot
     counts = by_severity([tally(log, replace(wanted, is_sure=True))])
     exposed = hours_rows(log, wanted.since_ns, wanted.until_ns)
     hours = total_hours(exposed.rows, Side.REAL, robot)
     without = incidents_without(log, wanted, exposed)["h"] if hours else {}
     left_out = sum(one.total() for one in without.values())
+    not_counted = tuple(
+        one for one in exposed.not_counted
+        if one.side is Side.REAL and robot in (None, one.robot)
+    )  # fmt: skip
     if hours and Side.REAL not in recorded_sides(log, wanted):
         rate = Estimate.missing(reason=NO_RECORD, unit=RATE_UNIT, n=0)
     elif hours:
         rate = rate_per_1000(counts.total() - left_out, hours, level, RATE_UNIT)
+        rate = rate_without(rate, "h", without)
     else:
-        rate = Estimate.missing(reason=_NO_HOURS, unit=RATE_UNIT, n=counts.total())
+        reason = _NO_OWN_HOURS if not_counted else _NO_HOURS
+        rate = Estimate.missing(reason=reason, unit=RATE_UNIT, n=counts.total())
     return Month(
         month=name, hours=hours, counts={one: counts[one] for one in SEVERITIES}, rate=rate,
-        without=without,
+        without=without, not_counted=not_counted,
     )  # fmt: skip
 
 

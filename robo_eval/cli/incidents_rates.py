@@ -12,18 +12,19 @@ from robo_eval.cli.incidents_common import (
     SinceOption,
     StationOption,
     UntilOption,
+    checked,
     opened,
     period_of,
-    readable,
 )
 from robo_eval.cli.output import JsonOption, next_steps, print_json, print_table, quoted, say
-from robo_eval.core.wording import counted
+from robo_eval.core.wording import counted, shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from robo_eval.core.estimate import Estimate
     from robo_eval_incidents.standing import Standing
+    from robo_eval_incidents.trends import Trends
 
 
 def capture(
@@ -88,13 +89,12 @@ def rates(
     from robo_eval_incidents.standing import standing
 
     start, end = period_of(since, until)
-    with readable(log) as found:
+    with checked(log) as found:
         stands = standing(found, start, end, robot)
-        name = found.name
-    if json:
-        print_json({"log": name, **stands.as_dict()})
-        return
-    _print_standing(name, stands)
+        if json:
+            print_json({"log": found.name, **stands.as_dict()})
+        else:
+            _print_standing(found.name, stands)
 
 
 def trends(
@@ -103,38 +103,44 @@ def trends(
         int, typer.Option("--months", min=1, max=120, help="How many, this one included.")
     ] = 12,
     robot: Annotated[str | None, typer.Option("--robot", "-r", help="Only this robot.")] = None,
+    zone: Annotated[str, typer.Option("--zone", help="Whose months: Europe/Berlin, ...")] = "UTC",
     log: LogOption = None,
     json: JsonOption = False,
 ) -> None:
     """Print rates month by month, what the incidents were, and how long actions wait.
 
-    Only incidents and hours of real robots count; months are those of UTC.
+    Only incidents and hours of real robots count.
 
     Example: robo-eval incidents trends --months 6
     """
     from robo_eval_incidents.trends import trends as found_in
 
-    with readable(log) as opened_log:
-        found = found_in(opened_log, months=months, robot=robot)
-        name = opened_log.name
-    if json:
-        print_json({"log": name, **found.as_dict()})
-        return
+    with checked(log) as opened_log:
+        found = found_in(opened_log, months=months, robot=robot, zone=zone)
+        if json:
+            print_json({"log": opened_log.name, **found.as_dict()})
+        else:
+            _print_trends(opened_log.name, found)
+
+
+def _print_trends(name: str, found: Trends) -> None:
     print_table(
         f"{name}: incidents per 1,000 hours",
         ("month", "hours", *found.months[0].counts, "rate", "95 % interval"),
         [
             (
                 one.month,
-                f"{one.hours:.4g}",
+                shown(one.hours),
                 *one.counts.values(),
-                "-" if one.rate.value is None else f"{one.rate.value:.4g}",
+                "-" if one.rate.value is None else shown(one.rate.value),
                 _interval(one.rate),
             )
             for one in found.months
         ],
         right=(1, 2, 3, 4, 5, 6, 7),
     )
+    for total in found.left_out:
+        say(f"sum not counted: {total}")
     for text in found.unknown:
         say(text)
     if found.undecided:
@@ -145,17 +151,17 @@ def trends(
 
 def _print_standing(name: str, stands: Standing) -> None:
     for side, one in stands.sides.items():
-        hours = "no hours were logged" if one.hours is None else f"{one.hours:.4g} h"
+        hours = "no hours were logged" if one.hours is None else f"{shown(one.hours)} h"
         say(f"{name}, {side}: {hours}")
         if one.hours is not None:
-            say(f"  {one.nil_hours:.4g} h of them in shifts reported without incidents")
+            say(f"  {shown(one.nil_hours)} h of them in shifts reported without incidents")
         if one.counts is not None:
-            _print_rates("incidents per 1,000 hours", one.rates)
-        if one.rates_km:
-            _print_rates(
-                f"incidents per 1,000 km, of robots that went {one.km:.4g} km", one.rates_km
-            )
-        say(f"  safety score {_text(one.score)}")
+            _print_rates("incidents per 1,000 hours", one.rates, one.counts)
+            if one.km is not None and one.rates_km:
+                title = f"incidents per 1,000 km, of robots that went {shown(one.km)} km"
+                _print_rates(title, one.rates_km, one.counts)
+        without = f", {one.score.reason}" if one.is_valid and one.score.value is not None else ""
+        say(f"  safety score {_text(one.score)}{without if one.score.reason else ''}")
         if not one.is_valid:
             say("  a critical incident ends this period: it supports no level")
         for total in one.left_out:
@@ -170,15 +176,15 @@ def _print_standing(name: str, stands: Standing) -> None:
             say(f"  {one.unreviewed} of the incidents {they} as well")
 
 
-def _print_rates(title: str, rates: Mapping[str, Estimate]) -> None:
+def _print_rates(title: str, rates: Mapping[str, Estimate], counts: Mapping[str, int]) -> None:
     print_table(
         title,
         ("severity", "count", "rate", "95 % interval", "why"),
         [
             (
                 severity,
-                rate.n,
-                "-" if rate.value is None else f"{rate.value:.4g}",
+                counts[severity],
+                "-" if rate.value is None else shown(rate.value),
                 _interval(rate),
                 rate.reason or "",
             )
@@ -192,11 +198,11 @@ def _print_rates(title: str, rates: Mapping[str, Estimate]) -> None:
 def _interval(found: Estimate) -> str:
     if found.value is None:
         return "-"
-    ends = ("-" if end is None else f"{end:.4g}" for end in (found.low, found.high))
+    ends = ("-" if end is None else shown(end) for end in (found.low, found.high))
     return f"[{', '.join(ends)}]"
 
 
 def _text(found: Estimate) -> str:
     if found.value is None:
         return f"- ({found.reason})"
-    return f"{found.value:.4g} {_interval(found)}"
+    return f"{shown(found.value)} {_interval(found)}"

@@ -15,17 +15,17 @@ from robo_eval.cli.incidents_common import (
     StationOption,
     UntilOption,
     author,
+    checked,
     noting_robots,
     opened,
     past_period,
     period_of,
-    readable,
     say_filed,
     when,
 )
 from robo_eval.cli.incidents_fields import Given, Where, said, verb
 from robo_eval.cli.output import JsonOption, print_json, print_table, say
-from robo_eval.core.wording import counted
+from robo_eval.core.wording import counted, shown
 from robo_eval_incidents.kinds import Withdrawal, section_of
 from robo_eval_incidents.words import Via
 
@@ -119,21 +119,20 @@ def exposure(
             else:
                 logged = log_exposure(source, found)
         added[str(source)] = _said_again(source, logged)
-    with readable(log) as found:
+    with checked(log) as found:
         known = hours(found, start, end)
         listed, more = logged_times(found, start, end, limit=_MOST_TIMES) if times else ((), False)
-        name = found.name
-    if json:
-        data = {"log": name, "added": added, **known.as_dict()}
-        shown = {"times": [asdict(one) for one in listed], "more_times": more}
-        print_json(data | (shown if times else {}))
-        return
-    for trial_name, count in added.items():
-        noun = "line" if Path(trial_name).is_file() else "episode"
-        say(f"{trial_name}: {counted(count, noun)} added")
-    _print_hours(name, known)
-    if times:
-        _print_times(listed, more=more)
+        if json:
+            data = {"log": found.name, "added": added, **known.as_dict()}
+            as_json = {"times": [asdict(one) for one in listed], "more_times": more}
+            print_json(data | (as_json if times else {}))
+            return
+        for trial_name, count in added.items():
+            noun = "line" if Path(trial_name).is_file() else "episode"
+            say(f"{trial_name}: {counted(count, noun)} added")
+        _print_hours(found.name, known)
+        if times:
+            _print_times(listed, more=more)
 
 
 def _said_again(source: Path, logged: Logged) -> int:
@@ -223,9 +222,9 @@ def _print_hours(name: str, found: Hours) -> None:
                     row.side,
                     row.mode,
                     row.task,
-                    "-" if row.hours is None else f"{row.hours:.4g}",
+                    "-" if row.hours is None else shown(row.hours),
                     row.times,
-                    *(["-" if row.km is None else f"{row.km:.4g}"] if has_km else []),
+                    *(["-" if row.km is None else shown(row.km)] if has_km else []),
                 )
                 for row in found.rows
             ],

@@ -10,9 +10,9 @@ from robo_eval.cli.incidents_common import (
     LogOption,
     NameArgument,
     RobotOption,
+    checked,
     now_ns,
     opened,
-    readable,
     say_filed,
 )
 from robo_eval.cli.incidents_fields import Given, Where, said, verb
@@ -54,29 +54,30 @@ def todo(
 
     owner = None if owner is None else name_of(owner, "--owner")
     today = utc_today()
-    with readable(log) as found:
+    with checked(log) as found:
         rows = todo_of(found, robot=robot, owner=owner, overdue=overdue, today=today).rows
         # Nobody is the owner of a clock.
         clocks = due(found, robot=robot) if owner is None else []
+        clocks = [one for one in clocks if not overdue or one.is_late(now_ns())]
         name = found.name
-    clocks = [one for one in clocks if not overdue or one.is_late(now_ns())]
-    if json:
-        left = [row_dict(one, today) for one in rows]
-        told = [one.as_dict(now_ns()) for one in clocks]
-        print_json({"log": name, "today": today.isoformat(), "todo": left, "clocks": told})
-        return
-    if clocks:
-        print_table(
-            f"{name}: who has to be told, as {FILE} says",
-            ("incident", "kind", "what comes next", "note"),
-            [(one.incident.name, one.kind, one.text(now_ns()), one.clock.note) for one in clocks],
-        )
-    if rows:
-        _print(name, rows, today)
-    elif not clocks:
-        of = "" if robot is None else f" of {robot}"
-        for_whom = "" if owner is None else f" for {owner}"
-        say(f"{name}: nothing is {'overdue' if overdue else 'left to do'}{of}{for_whom}")
+        if json:
+            left = [row_dict(one, today) for one in rows]
+            told = [one.as_dict(now_ns()) for one in clocks]
+            print_json({"log": name, "today": today.isoformat(), "todo": left, "clocks": told})
+            return
+        if clocks:
+            print_table(
+                f"{name}: who has to be told, as {FILE} says",
+                ("incident", "kind", "what comes next", "note"),
+                [(one.incident.name, one.kind, one.text(now_ns()), one.clock.note)
+                 for one in clocks],
+            )  # fmt: skip
+        if rows:
+            _print(name, rows, today)
+        elif not clocks:
+            of = "" if robot is None else f" of {robot}"
+            for_whom = "" if owner is None else f" for {owner}"
+            say(f"{name}: nothing is {'overdue' if overdue else 'left to do'}{of}{for_whom}")
 
 
 @verb(Notice, ("to", "text"), defaults={"text": ""})

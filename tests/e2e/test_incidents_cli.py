@@ -11,6 +11,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from datetime import date
 from pathlib import Path
 from types import SimpleNamespace
@@ -435,6 +436,18 @@ def test_hours_rates_and_shifts_without_incidents(lab, run, incidents):
     assert rates["counts"]["near_miss"] == 1
     assert rates["rates_per_1000_h"]["near_miss"]["value"] == pytest.approx(500.0)
     assert rates["rates_per_1000_h"]["near_miss"]["method"] == "garwood"
+
+
+@pytest.mark.parametrize("verb", ["rates", "trends", "todo", "exposure"])
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_numbers_of_a_log_whose_lists_were_edited_come_with_the_problem(lab, run, verb, form):
+    with closing(sqlite3.connect(lab)) as database, database:
+        database.execute("UPDATE incidents SET severity = 'minor', counted_severity = 'minor'")
+    done = run("incidents", verb, "--log", lab, *form)
+    assert done.code == 1
+    (line,) = done.err.strip().splitlines()
+    assert str(lab) in line
+    assert "the lists show another" in line
 
 
 def test_a_plain_day_is_a_day_of_hours_and_of_a_shift(lab, run, incidents):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -124,8 +125,16 @@ def test_kilometres_of_a_quarter_alone_leave_hours_unknown_and_rates_say_so(web,
     assert [row.hours for row in hours(web.log).rows if row.robot == "no meter"] == [None]
     page = reviewer.get("/safety").text
     assert "Rates per h are without 1 incident of no meter while no hours of it are known." in page
+    assert "without 1 incident of no meter while no hours were known" in page, "beside the score"
     assert "hours not known, 50 km" in page
-    assert reviewer.get("/trends?months=36").status_code == 200
+    counted, listed = re.search(r"count</dt>\s*<dd>(\d+)", page), page.split("per 1,000 h", 1)[1]
+    sums = map(int, re.findall(r'data-label="Incidents">(\d+)<', listed.split("</table>")[0]))
+    assert counted is not None
+    assert int(counted[1]) == sum(sums)
+    trends = reviewer.get("/trends?months=36&zone=Europe/Berlin")
+    assert trends.status_code == 200
+    assert "Sum not counted" in trends.text
+    assert reviewer.get("/trends?zone=Mars").status_code == 422
 
 
 @pytest.mark.parametrize(

@@ -373,7 +373,12 @@ def test_hours_that_nobody_knows_are_unknown_and_no_zero(fleet):
 
 def test_incidents_of_a_robot_are_divided_by_hours_and_kilometres_of_no_other(fleet, say, report):
     real = standing(fleet).real
-    assert (real.rates["near_miss"].value, real.rates["near_miss"].n) == (0.0, 0)
+    rate = real.rates["near_miss"]
+    assert (rate.value, rate.low, rate.n) == (None, None, 0), "none of them is in it"
+    assert rate.reason == "without 3 incidents of cart_2 while no hours were known"
+    assert (real.score.value, real.score.reason) == (1.0, rate.reason)
+    assert real.rates["minor"].value == 0.0
+    assert real.rates["minor"].reason is None
     assert real.rates_km["near_miss"].value == pytest.approx(1000 * 3 / 150)
     assert real.counts["near_miss"] == 3
     assert real.as_dict()["hours_unknown"] == {"cart_2": {"near_miss": 3}}
@@ -387,6 +392,8 @@ def test_incidents_of_a_robot_are_divided_by_hours_and_kilometres_of_no_other(fl
     real = standing(fleet).real
     assert real.rates_km["near_miss"].value == pytest.approx(1000 * 3 / 150)
     assert real.rates["near_miss"].value == pytest.approx(1000 * 2 / 15)
+    assert "without 3 incidents of cart_2" in str(real.rates["near_miss"].reason)
+    assert "without 2 incidents of cart_3" in str(real.rates_km["near_miss"].reason)
     assert real.as_dict()["km_unknown"] == {"cart_3": {"near_miss": 2}}
 
 
@@ -396,7 +403,7 @@ def test_a_robot_of_which_nothing_was_logged_is_in_no_rate_and_a_critical_one_st
     say(log, body("2026-01", 10))
     say(log, report(robot="cart_2", severity="minor", happened_ns=JANUARY[0] + HOUR))
     real = standing(log).real
-    assert (real.rates["minor"].value, real.score.value) == (0.0, 1.0)
+    assert (real.rates["minor"].value, real.score.value) == (None, 1.0)
     assert real.without["h"] == {"cart_2": {"minor": 1}}
     say(log, report(robot="cart_2", severity="critical", happened_ns=JANUARY[0] + HOUR))
     real = standing(log).real
@@ -425,7 +432,8 @@ def test_a_month_without_hours_is_left_out_and_one_with_hours_of_the_robot_count
 def test_a_month_in_trends_names_whose_hours_are_not_known(fleet):
     found = trends(fleet, months=1, today=date(2026, 1, 20))
     (month,) = found.months
-    assert (month.rate.value, sum(month.counts.values())) == (0.0, 3)
+    assert (month.rate.value, sum(month.counts.values())) == (None, 3)
+    assert "cart_2" in month.rate.reason
     assert "3 incidents of cart_2" in found.unknown[0]
     assert found.as_dict()["months"][0]["hours_unknown"] == {"cart_2": {"near_miss": 3}}
 

@@ -9,6 +9,7 @@ import pytest
 from robo_eval.core.errors import InputError, UnknownNameError
 from robo_eval.stats.rates import garwood_interval
 from robo_eval_incidents.kinds import Action, Effectiveness, Exposure, Review, times_of
+from robo_eval_incidents.text import period_of
 from robo_eval_incidents.trends import trends
 
 TODAY = date(2026, 3, 15)
@@ -44,6 +45,34 @@ def test_each_month_has_its_hours_counts_and_rate(log, say, report):
     assert february.rate.value == pytest.approx(40.0)
     assert (march.rate.value, march.rate.reason) == (None, "no hours were logged")
     assert found.undecided == 1, "the one of which nobody knows when it was"
+
+
+def total(period: str, hours: float, robot: str = "ur5e") -> Exposure:
+    begin, end = period_of(period)
+    values = {"robot": robot, "side": "real", "mode": "autonomous", "start_ns": begin}
+    return Exposure.model_validate(values | {"until_ns": end, "seconds": 3600.0 * hours})
+
+
+@pytest.mark.parametrize("period", ["2026-01 Europe/Berlin", "2026-Q1", "2026-01-20/2026-02-10"])
+def test_sums_of_no_month_are_named_once_and_not_taken_for_no_hours(log, say, period):
+    name = say(log, total(period, 40.0)).name
+    say(log, total(period, 40.0, robot="other"))
+    found = trends(log, months=3, robot="ur5e", today=TODAY)
+    (text,) = found.left_out
+    assert name in text
+    assert found.as_dict()["hours_left_out"] == [text]
+    assert [one.rate.value for one in found.months] == [None] * 3
+    assert "logged" not in str(found.months[0].rate.reason)
+
+
+def test_months_are_those_of_the_zone_that_is_named(log, say, report):
+    say(log, total("2026-01 Europe/Berlin", 40.0))
+    say(log, report(**times_of("2026-01 Europe/Berlin")))
+    (january, _, _) = trends(log, months=3, zone="Europe/Berlin", today=TODAY).months
+    assert (january.month, january.hours, january.counts["near_miss"]) == ("2026-01", 40.0, 1)
+    assert trends(log, months=3, zone="Europe/Berlin", today=TODAY).undecided == 0
+    with pytest.raises(InputError, match=r"zone: .*Mars"):
+        trends(log, zone="Mars")
 
 
 def test_the_year_is_crossed_and_the_longest_look_back_fits(log):

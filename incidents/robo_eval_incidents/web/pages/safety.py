@@ -146,14 +146,20 @@ def withdraw(request: Request, site: ThisSite, form: ThisForm, record_id: str) -
 
 @router.get("/trends")
 def show_trends(
-    request: Request, site: ThisSite, session: Person, robot: str = "", months: str = ""
+    request: Request,
+    site: ThisSite,
+    session: Person,
+    robot: str = "",
+    months: str = "",
+    zone: str = "",
 ) -> HTMLResponse:
     """Rates month by month, what the incidents were, and how long actions wait."""
     robot, problem, found = robot.strip(), "", None
     status = 200
     try:
         count = int(months) if months.isdecimal() and len(months) < 5 else _MONTHS
-        found = trends(site.log, months=count, robot=robot or None)
+        zone = zone.strip() or "UTC"
+        found = trends(site.log, months=count, robot=robot or None, zone=zone)
     except InputError as err:
         problem, status = str(err), status_of(err)
     rates = [] if found is None else [one.rate for one in found.months]
@@ -166,6 +172,7 @@ def show_trends(
         problem=problem,
         found=found,
         robot=robot,
+        zone_named=zone,
         robots=site.robots(),
         places=[_places(one, highest) for one in rates],
         severities_listed=tuple(reversed(Severity)),
@@ -258,7 +265,7 @@ def _rates(side: SideStanding) -> dict[str, list[Rate]]:
         found[unit] = [
             Rate(
                 severity=severity,
-                count=None if side.counts is None else rates[severity].n,
+                count=None if side.counts is None else side.counts[severity],
                 rate=rates[severity],
                 x=_places(rates[severity], highest),
             )
