@@ -98,8 +98,10 @@ def of_incident(incident: Incident) -> Iterator[Fact]:
     if report.rule is None:
         yield Fact("Reported by", incident.record.by)
     if incident.verdict is not None:
-        behind = ", ".join(incident.reviewers)
-        yield Fact("Verdict", f"{incident.verdict} by {behind}")
+        reviewed = incident.reviewed_by
+        other = next((one for one in incident.reviewers if one not in reviewed), None)
+        reporter = f"; {other} reported it or changed it last" if other else ""
+        yield Fact("Verdict", f"{incident.verdict} by {', '.join(reviewed)}{reporter}")
     for piece in incident.evidence:
         yield Fact("Evidence", str(piece))
 

@@ -248,7 +248,7 @@ def _told(row: Any) -> dict[str, Any]:  # noqa: ANN401 - a row of the table
 
 def _amounts(row: Any) -> Iterator[str]:  # noqa: ANN401 - a row of the table
     if row.total_ns is not None:
-        ns = _known_ns(row)
+        ns = known_ns(row)
         yield "hours not known" if ns is None else f"{ns / HOUR_NS:,.6g} h in that time"
     if row.km is not None:
         yield f"{row.km:,.10g} km"
@@ -830,12 +830,12 @@ class _Period:
 def _total(row: Any) -> Total:  # noqa: ANN401 - a row of the table
     return Total(
         row.id, f"{row.station}/{row.sequence}", row.robot, Side(row.side), Engagement(row.mode),
-        row.what, int(row.start_ns), int(row.end_ns), _known_ns(row),
+        row.what, int(row.start_ns), int(row.end_ns), known_ns(row),
         None if row.km is None else float(row.km),
     )  # fmt: skip
 
 
-def _known_ns(row: Any) -> int | None:  # noqa: ANN401 - a row of the table
+def known_ns(row: Any) -> int | None:  # noqa: ANN401 - a row of the table
     """How long a total is; None if nobody said.
 
     Logs of older programs have 0 where only kilometres were given: nobody drives in no time.

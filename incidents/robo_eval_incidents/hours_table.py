@@ -20,7 +20,7 @@ from robo_eval.core.names import unknown_name
 from robo_eval.log.cells import CellError, Reading, excel_hint
 from robo_eval.log.csv_records import records
 from robo_eval.log.evidence_read import bytes_of, check_columns
-from robo_eval_incidents.hours import Logged
+from robo_eval_incidents.hours import Logged, known_ns
 from robo_eval_incidents.kinds import Exposure, plain, section_of
 from robo_eval_incidents.log import IncidentLog, check_past
 from robo_eval_incidents.schema import TIMES
@@ -284,31 +284,35 @@ def import_hours(
     query = select(TIMES).where(TIMES.c.total_ns.isnot(None))
     rows = log.database.rows(query)
     known = {row.id: row.withdrawn_by for row in rows}
+    # Hours and kilometres of one period may come from two tables.
     totals = {
-        (row.robot, row.side, row.mode, row.what, row.start_ns, row.end_ns): row
+        (what, row.robot, row.side, row.mode, row.what, row.start_ns, row.end_ns): row
         for row in rows
         if row.withdrawn_by is None
+        for what, amount in (("hours", known_ns(row)), ("kilometres", row.km))
+        if amount is not None
     }
     new = [line for line in lines if line.record_id not in known]
     newest_ns = log.newest_ns()
     seen: dict[tuple[object, ...], str] = {}
     for body, where in new:
-        place = (
-            body.robot, body.side.value, body.mode.value, body.task, body.start_ns, body.end_ns,
-        )  # fmt: skip
-        if (other := seen.setdefault(place, where)) is not where:
-            other = other.split(", ")[0]
-            raise InputError(
-                f"{where}period: {body.robot} has other hours of {_period(body)} in {other}; put"
-                " them together, or give their tasks"
-            )
-        before = totals.get(place)
-        if before is not None:
-            name = f"{before.station}/{before.sequence}"
-            raise InputError(
-                f"{where}period: {body.robot} has other hours of {_period(body)} in the log, as"
-                f" {name}; withdraw those first: robo-eval incidents withdraw {name}"
-            )
+        amounts = {"hours": body.seconds, "kilometres": body.km}
+        for what in (one for one, amount in amounts.items() if amount is not None):
+            place = (
+                what, body.robot, body.side.value, body.mode.value, body.task, body.start_ns,
+                body.end_ns,
+            )  # fmt: skip
+            told = f"{where}period: {body.robot} has other {what} of {_period(body)} in"
+            if (other := seen.setdefault(place, where)) is not where:
+                raise InputError(
+                    f"{told} {other.split(', ')[0]}; put them together, or give their tasks"
+                )
+            if (before := totals.get(place)) is not None:
+                name = f"{before.station}/{before.sequence}"
+                raise InputError(
+                    f"{told} the log, as {name}; withdraw those first: robo-eval incidents withdraw"
+                    f" {name}"
+                )
         try:
             check_past(body, newest_ns)
         except InputError as err:

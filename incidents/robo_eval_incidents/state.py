@@ -175,6 +175,12 @@ class Incident:
         return self._behind
 
     @property
+    def reviewed_by(self) -> tuple[str, ...]:
+        """Who reviewed it and stands behind the verdict; who only reported it did not."""
+        reviewed = {person_key(record.by) for record in self.reviews}
+        return tuple(name for name in self.reviewers if person_key(name) in reviewed)
+
+    @property
     def is_reviewed(self) -> bool:
         """Whether enough people stand behind a verdict."""
         return self.verdict is not None and len(self.reviewers) >= self.people_needed

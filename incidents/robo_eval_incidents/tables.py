@@ -42,7 +42,6 @@ from robo_eval_incidents.text import (
     evidence_cell,
     iso_of,
     ns_of,
-    person_key,
     quantities_cell,
     safe_cell,
     section_text,
@@ -253,15 +252,9 @@ def row_of(incident: Incident) -> Row:
         counted_severity=incident.counted_severity,
         reported_by=incident.record.by,
         reported_at=iso_of(incident.record.at.time_ns),
-        reviewed_by=_reviewed_by(incident),
+        reviewed_by=incident.reviewed_by,
         open_actions=tuple(opened),
     )
-
-
-def _reviewed_by(incident: Incident) -> tuple[str, ...]:
-    """Who reviewed it and stands behind the verdict; who only reported it did not."""
-    reviewed = {person_key(record.by) for record in incident.reviews}
-    return tuple(name for name in incident.reviewers if person_key(name) in reviewed)
 
 
 def export(

@@ -497,6 +497,20 @@ def _totals(log):
         return connection.execute(select(TIMES).where(TIMES.c.withdrawn_by.is_(None))).all()
 
 
+@pytest.mark.parametrize("is_one_table", [True, False])
+@pytest.mark.parametrize("order", [1, -1])
+def test_hours_and_kilometres_of_one_month_may_stand_in_two_lines(log, table, is_one_table, order):
+    lines = ["cart_1,2026-01,120.5,,autonomous", "cart_1,2026-01,,310,autonomous"][::order]
+    for some in [lines] if is_one_table else [[one] for one in lines]:
+        import_hours(log, table(*some), by="Operator A")
+    (row,) = hours(log).rows
+    assert (row.hours, row.km) == (pytest.approx(120.5), pytest.approx(310))
+    assert hours(log).findings == ()
+    for line, what in (("90,", "hours"), (",90", "kilometres"), ("90,90", "hours")):
+        with pytest.raises(InputError, match=f"cart_1 has other {what} of 2026-01 in the log, as"):
+            import_hours(log, table(f"cart_1,2026-01,{line},autonomous"), by="Operator A")
+
+
 def test_two_lines_of_one_period_in_one_table_are_refused(log, table):
     path = table("arm_1,2026-06,90,,autonomous", "arm_1,2026-06,80,,autonomous")
     with pytest.raises(InputError, match=r"line 3, .*other hours of 2026-06 in .*line 2; put them"):

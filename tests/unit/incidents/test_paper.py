@@ -85,7 +85,7 @@ def test_it_says_what_the_log_says(filled: IncidentLog) -> None:
         "Reclassified",
         "major → minor",
         "seen on the trace",
-        "Verdict confirmed by R. Example",
+        "Verdict confirmed by R. Example; Operator A reported it or changed it last",
         "lower the force limit (Operator A): effective",
         "quiet",
     ):
