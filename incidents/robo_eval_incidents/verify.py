@@ -254,10 +254,10 @@ class _Check:
     steps: int = 0
     """Records that were written after somebody set the clock."""
 
-    def problem(self, what: str, row: int | None = None) -> None:
-        """Note something that is not as it was recorded."""
+    def problem(self, what: str, row: int | None = None, *, file: str | None = None) -> None:
+        """Note something that is not as it was recorded, in the log if no file is named."""
         if len(self.problems) < _MOST:
-            self.problems.append(Problem(file=self.log.name, what=what, row=row))
+            self.problems.append(Problem(file=file or self.log.name, what=what, row=row))
         elif len(self.problems) == _MOST:
             self.problems.append(Problem(file=self.log.name, what="and more of the kind"))
 
@@ -507,23 +507,27 @@ class _Check:
         previous = START.sha256
         named = [(f"checkpoint {place}", one) for place, one in enumerate(own, start=1)]
         for place, checkpoint in named:
-            problems = self._check_checkpoint(place, checkpoint, signed_by)
+            problems = self._check_checkpoint(f"{place}: ", None, checkpoint, signed_by)
             if not problems and checkpoint.values.get("previous_sha256") != previous:
                 self.problem(f"{place}: does not follow the one before it")
             previous = checkpoint.sha256
         for path, checkpoint in kept:
-            self._check_checkpoint(path, checkpoint, signed_by)
+            self._check_checkpoint("", path, checkpoint, signed_by)
 
-    def _check_checkpoint(self, place: str, checkpoint: Checkpoint, signed_by: str | None) -> bool:
+    def _check_checkpoint(
+        self, place: str, file: str | None, checkpoint: Checkpoint, signed_by: str | None
+    ) -> bool:
+        """Whether something is wrong with a checkpoint itself: one of the log, or in a file."""
         self.checkpoints.add(checkpoint.content)
         problems = checkpoint.problems()
         for what in problems:
-            self.problem(f"{place}: {what}")
+            self.problem(f"{place}{what}", file=file)
         if problems:
             return True
         if signed_by is not None and checkpoint.signer != signed_by:
-            self.problem(f"{place}: was signed by {checkpoint.signer}, not by {signed_by}")
-        self._note_stamp(place, checkpoint)
+            who = checkpoint.signer
+            self.problem(f"{place}was signed by {who}, not by {signed_by}", file=file)
+        self._note_stamp(file or place.removesuffix(": "), checkpoint)
         self.wanted |= {(name, number): "" for name, (number, _) in checkpoint.heads.items()}
         return False
 

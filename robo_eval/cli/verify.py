@@ -57,10 +57,11 @@ def verify(
             _verify_pack(Path(trial), checkpoint, signed_by, checks, json=json)
             return
         rows, incidents = _reports(trial, checkpoint or [], signed_by)
+        kept = sorted(set(map(str, checkpoint or [])))
         if rows is not None:
             _note_trial(checks, rows)
         if incidents is not None:
-            _note(checks, incidents.log, incidents, [incidents.log])
+            _note(checks, incidents.log, incidents, [incidents.log, *kept])
         if json:
             print_json(_as_dict(rows, incidents))
         else:
@@ -69,11 +70,15 @@ def verify(
                     say(line)
         if rows is not None and rows.unreadable is not None:
             raise TrialDirectoryError(f"{rows.unreadable}; nothing is known of its rows")
-        problems = sum(len(report.problems) for report in (rows, incidents) if report is not None)
+        problems = [one for report in (rows, incidents) if report for one in report.problems]
         if problems:
             name = trial if incidents is None or rows is not None else incidents.log
+            files = sorted({one.file for one in problems})
+            whole = "log"
+            if set(files) <= set(kept):
+                name, whole = ", ".join(files), "checkpoint; no problem of the log itself was found"
             raise CheckFailedError(
-                f"{name}: {counted(problems, 'problem')} found; do not trust this log"
+                f"{name}: {counted(len(problems), 'problem')} found; do not trust this {whole}"
             )
 
 

@@ -524,6 +524,12 @@ def test_a_checkpoint_kept_elsewhere_shows_a_lost_tail(lab, run, incidents, tmp_
     other = run("verify", lab, "--checkpoint", "kept.checkpoint", "--signed-by", "0" * 16)
     assert_refused(other, "problem", code=1)
     assert f"was signed by {made['signed_by']}, not by" in other.out
+    text = (tmp_path / "kept.checkpoint").read_text()
+    (tmp_path / "edited.checkpoint").write_text(text.replace('sequence\\":3', 'sequence\\":2'))
+    assert (tmp_path / "edited.checkpoint").read_text() != text
+    edited = run("verify", lab, "--checkpoint", "edited.checkpoint")
+    assert_refused(edited, "edited.checkpoint: 1 problem found; do not trust this check", code=1)
+    assert "PROBLEM edited.checkpoint: was changed: its signature" in edited.out
     lost = run("verify", "old.db", "--checkpoint", "kept.checkpoint")
     assert_refused(lost, "old.db: 1 problem found", code=1)
     assert "station lab had 3 records, 1 of them are lost" in lost.out
