@@ -10,6 +10,7 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from robo_eval.log.chain import START, Link, row_break
 from robo_eval.metrics.config import MetricConfig
 
 if TYPE_CHECKING:
@@ -197,7 +198,6 @@ def log_problem(trial: TrialDirectory) -> str | None:
     """
     from robo_eval.core.errors import TrialDirectoryError
     from robo_eval.log import database
-    from robo_eval.log.chain import GENESIS
 
     try:
         # Read before the rows: a run that is under way may append more meanwhile.
@@ -206,30 +206,31 @@ def log_problem(trial: TrialDirectory) -> str | None:
         return str(err).removeprefix(f"{trial.path}{os.sep}")
     if manifest is None:
         return "manifest.json is missing, so nothing says whether rows are"
-    last, head = 0, GENESIS
+    last = START
     with database.reading(trial.path / database.DATABASE) as connection:
-        for last, (chain, cells) in enumerate(database.stored_rows(connection), start=1):
-            problem = _row_problem(last, chain, cells, head, trial.plan_digest)
+        for chain, cells in database.stored_rows(connection):
+            problem = _row_problem(chain, cells, last, trial.plan_digest)
             if problem:
                 return problem
-            head = str(chain["row_sha256"])
-            if last == manifest.rows and head != manifest.head:
-                return f"row {last} is not the one whose digest manifest.json holds"
-    if last < manifest.rows:
-        return f"{last} of {manifest.rows} rows that manifest.json counts are there"
-    if last > manifest.rows and manifest.status == "complete":
-        return f"{last - manifest.rows} rows came after the trial was complete"
+            last = Link(chain["sequence"], str(chain["row_sha256"]))
+            if last.sequence == manifest.rows and last.sha256 != manifest.head:
+                return f"row {manifest.rows} is not the one whose digest manifest.json holds"
+    count = last.sequence
+    if count < manifest.rows:
+        return f"{count} of {manifest.rows} rows that manifest.json counts are there"
+    if count > manifest.rows and manifest.status == "complete":
+        return f"{count - manifest.rows} rows came after the trial was complete"
     return None
 
 
 def _row_problem(
-    number: int, chain: dict[str, Any], cells: dict[str, Any], head: str, plan_digest: str
+    chain: dict[str, Any], cells: dict[str, Any], last: Link, plan_digest: str
 ) -> str | None:
     from robo_eval.log.rows import ROW_FORM, stored_digest
 
-    name = f"row {number} ({cells['episode_id']!s:.80})"
-    if chain["sequence"] != number or chain["previous_sha256"] != head:
-        return f"{name} does not follow the one before it"
+    name = f"row {chain['sequence']} ({cells['episode_id']!s:.80})"
+    if broken := row_break(last, chain["sequence"], chain["previous_sha256"]):
+        return f"{name} {broken}"
     if chain["row_form"] != ROW_FORM:
         return f"{name} has an unknown form"
     if stored_digest(cells, chain) != chain["row_sha256"]:

@@ -19,6 +19,27 @@ START: Final = Link(0, GENESIS)
 """What the first link follows."""
 
 
+def rows_text(first: int, last: int) -> str:
+    """Rows from one number to another, in words."""
+    return f"row {first}" if first == last else f"rows {first} to {last}"
+
+
+def row_break(last: Link, sequence: int, previous_sha256: object) -> str | None:
+    """How a row fails to follow the last one, in words; see `break_before`."""
+    match break_before(last, sequence, previous_sha256):
+        case "other":
+            before = last.sequence
+            what = f"does not follow row {before}" if before else "is not the first row"
+            return f"{what}: previous_sha256 is not its digest"
+        case "moved":
+            return "is not a row number"
+        case "gap":
+            gap = rows_text(last.sequence + 1, sequence - 1)
+            return f"comes after a gap: {gap} missing"
+        case None:
+            return None
+
+
 def break_before(
     last: Link, sequence: int, previous_sha256: object
 ) -> Literal["gap", "moved", "other"] | None:

@@ -15,7 +15,7 @@ from robo_eval.core.episode import is_below
 from robo_eval.core.errors import InputError, MissingExtraError, PlanError, TrialDirectoryError
 from robo_eval.core.kinds import SYNTHETIC, UNPLAYED, Side
 from robo_eval.log import database, incident_log
-from robo_eval.log.chain import GENESIS, START, Link, break_before
+from robo_eval.log.chain import GENESIS, START, Link, row_break, rows_text
 from robo_eval.log.database import DATABASE, SchemaVersionError, UnreadableError
 from robo_eval.log.directory import NO_TRIAL, PLAN, TRACES, is_trial
 from robo_eval.log.files import PART_SUFFIX
@@ -261,7 +261,8 @@ class _Check:
 
     def _check_row(self, chain: dict[str, Any], cells: dict[str, Any], last: Link) -> Link:
         sequence, row_sha256 = chain["sequence"], chain["row_sha256"]
-        self._check_place(sequence, last, chain["previous_sha256"])
+        if broken := row_break(last, sequence, chain["previous_sha256"]):
+            self._problem(DATABASE, broken, sequence)
         self._check_digest(chain, cells)
         self.digests[sequence] = str(row_sha256)
         name = cells["episode_id"]
@@ -281,20 +282,6 @@ class _Check:
         except InputError as err:
             self._problem(DATABASE, str(err).removeprefix(", ").removeprefix(": "), sequence)
         return Link(sequence, str(row_sha256))
-
-    def _check_place(self, sequence: int, last: Link, stated: object) -> None:
-        previous = last.sequence
-        match break_before(last, sequence, stated):
-            case "other":
-                what = f"does not follow row {previous}" if previous else "is not the first row"
-                self._problem(DATABASE, f"{what}: previous_sha256 is not its digest", sequence)
-            case "moved":
-                self._problem(DATABASE, "is not a row number", sequence)
-            case "gap":
-                gap = _span(previous + 1, sequence - 1)
-                self._problem(DATABASE, f"comes after a gap: {gap} missing", sequence)
-            case None:
-                pass
 
     def _check_digest(self, chain: dict[str, Any], cells: dict[str, Any]) -> None:
         sequence, form = chain["sequence"], chain["row_form"]
@@ -316,14 +303,18 @@ class _Check:
         last = max(self.digests, default=0)
         counted = manifest.rows
         if last < counted:
-            self._problem(DATABASE, f"{_span(last + 1, counted)}, which {MANIFEST} counts, missing")
+            self._problem(
+                DATABASE, f"{rows_text(last + 1, counted)}, which {MANIFEST} counts, missing"
+            )
         elif counted and self.digests.get(counted) != manifest.head:
             self._problem(DATABASE, f"is not the row whose digest {MANIFEST} holds", counted)
         elif self._is_complete and last > counted:
-            self._problem(DATABASE, f"{_span(counted + 1, last)} came after the trial was complete")
+            self._problem(
+                DATABASE, f"{rows_text(counted + 1, last)} came after the trial was complete"
+            )
         if not self._is_complete:
-            counts = f"{_span(1, counted)} and" if counted else "no rows and"
-            found = f"{_span(counted + 1, last)} after that; all" if last > counted else "these"
+            counts = f"{rows_text(1, counted)} and" if counted else "no rows and"
+            found = f"{rows_text(counted + 1, last)} after that; all" if last > counted else "these"
             # A process that was killed could not write that it is gone.
             ended = manifest.status == "running" and not self._running
             status = "interrupted" if ended else manifest.status
@@ -454,7 +445,3 @@ class _Check:
             self.notes.append(f"{uri}: row {row} has no trace; left by a lost try")
         else:
             self._problem(uri, "is not named by any row")
-
-
-def _span(first: int, last: int) -> str:
-    return f"row {first}" if first == last else f"rows {first} to {last}"

@@ -3,6 +3,7 @@
 import csv
 import hashlib
 import json
+import re
 import shutil
 import sqlite3
 
@@ -22,6 +23,7 @@ from robo_eval.core.errors import CheckFailedError
 from robo_eval.core.plan import parse_plan
 from robo_eval.log.directory import TrialDirectory
 from robo_eval.log.store import EpisodeStore
+from robo_eval.log.verify import verify_trial
 from robo_eval.metrics import scoring
 from robo_eval_sim.runner import run_simulated
 
@@ -112,13 +114,17 @@ def test_an_untouched_log_verifies(trial):
         ("UPDATE episodes SET quality = 0.5 WHERE sequence = 3", "row 3 (t0-"),
         ("UPDATE episodes SET row_form = 99 WHERE sequence = 2", "has an unknown form"),
         ("UPDATE episodes SET row_sha256 = 'x' WHERE sequence = 2", "row 2 (t0-"),
-        ("DELETE FROM episodes WHERE sequence = 5", "row 5 (t0-"),
+        ("DELETE FROM episodes WHERE sequence = 5", "comes after a gap: row 5 missing"),
+        ("DELETE FROM episodes WHERE sequence IN (5, 6)", "comes after a gap: rows 5 to 6 missing"),
         ("DELETE FROM episodes WHERE sequence > 10", "10 of 12 rows that manifest.json counts"),
     ],
 )
 def test_a_tampered_log_is_named_before_its_numbers_are_believed(trial, capsys, sql, problem):
     tamper(trial, sql)
     assert problem in log_problem(trial)
+    row = re.match(r"row \d+", log_problem(trial))
+    told = [str(one).partition(": ")[2] for one in verify_trial(trial.path).problems]
+    assert row is None or any(one.startswith(f"{row[0]}: ") for one in told), told
     with pytest.raises(CheckFailedError, match=r"the log does not verify: .*; run `robo-eval ver"):
         metrics_verb(trial.path, json=True)
     data = json.loads(capsys.readouterr().out)
