@@ -35,6 +35,10 @@ def assess(
         int | None,
         typer.Option("--level", min=1, max=5, help="Print what is missing for this level."),
     ] = None,
+    require: Annotated[
+        int | None,
+        typer.Option("--require", min=1, max=5, help="Exit code 1 below this level."),
+    ] = None,
     every: Annotated[
         bool,
         typer.Option(
@@ -62,7 +66,8 @@ def assess(
     A gate reads the end of the interval that speaks against it, and what was not measured does not
     pass. Without a physical robot no level above 1 is issued. Exit code 1 if there is no level: the
     tasks are not fit for a level, a critical incident ends the window, or the rows are not
-    those that were logged; and if attempts were left out beyond what the plan allows.
+    those that were logged; if attempts were left out beyond what the plan allows; and below the
+    level that --require names.
 
     What was said is kept in DIR/assessment/ with the digest of every file it was made of, signed
     with your key (ROBO_EVAL_KEY, or a key of your own made the first time); verify checks it.
@@ -85,12 +90,7 @@ def assess(
         found = [one for one in every_policy if policy in (None, one.policy)]
         if policy is not None and not found:
             raise unknown_name("policy", policy, [one.policy for one in every_policy])
-        broken = [
-            audit
-            for one in every_policy[:1]
-            for _, audit in one.audits
-            if audit.id == "log" and audit.status != "pass"
-        ]
+        broken = _changed(every_policy[0])
         if json:
             print_json(replace(findings, policies=tuple(found)).as_dict())
         else:
@@ -99,26 +99,39 @@ def assess(
                     say()
                 _print(one, level, every=every)
             _print_trial(findings, every=every)
-        _note(checks, found, level)
+        _note(checks, found, level, require)
         if broken:
-            raise CheckFailedError(f"{trial}: the log does not verify: {broken[0].reason}")
+            raise CheckFailedError(f"{trial}: {broken}")
         if write:
             _keep(opened, findings, profile, key, quiet=json)
         for one in found:
-            problem = _problem(one)
+            problem = _problem(one, require)
             if problem:
                 raise CheckFailedError(f"{trial}: policy {one.policy}: {problem}")
 
 
-def _problem(one: Assessment) -> str | None:
+def _changed(one: Assessment) -> str | None:
+    """That the rows are not those that were logged; None if they are."""
+    audits = (audit for _, audit in one.audits if audit.id == "log" and audit.status != "pass")
+    return next((f"the log does not verify: {audit.reason}" for audit in audits), None)
+
+
+def _problem(one: Assessment, required: int | None) -> str | None:
     """Why the command ends with exit code 1; None if it does not."""
-    return one.reason if one.level_conservative is None else one.readings.left_out
+    if one.level_conservative is None:
+        return one.reason
+    if required is not None and one.level_conservative < required:
+        return f"{one.headline}; --require asks for {one.name_of(required)}"
+    return one.readings.left_out
 
 
-def _note(checks: Checks, found: Iterable[Assessment], wanted: int | None) -> None:
+def _note(
+    checks: Checks, found: Iterable[Assessment], wanted: int | None, required: int | None
+) -> None:
     """Note whether there is a level, and all that each level asks, or the wanted one."""
     for one in found:
-        checks.add_problem(one.policy, "has a level", _problem(one))
+        asked = "has a level" if required is None else f"is at {one.name_of(required)} or above"
+        checks.add_problem(one.policy, asked, _changed(one) or _problem(one, required))
         for check in one.readings.battery:
             checks.add(f"{one.policy}, battery", check.title, check.reason, check.status)
         for start, audit in one.audits:

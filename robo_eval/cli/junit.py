@@ -27,6 +27,7 @@ _COUNTS: Final = {
     "errors": "error",
     "skipped": "skipped",
 }
+_PLACE: Final = re.compile(r"[./\\]")
 _NOT_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -72,7 +73,8 @@ class Checks:
         root = ET.Element("testsuites", {"name": f"robo-eval {self._verb}"})
         for suite, cases in self._cases.items():
             part = ET.SubElement(root, "testsuite", {"name": _xml_text(suite)})
-            place = _xml_text(f"robo-eval.{self._verb}.{suite}")
+            # Readers take what stands before the last dot for a package, and a slash for a folder.
+            place = _xml_text(f"robo-eval.{self._verb}.{_PLACE.sub('_', suite)}")
             for name, found, status in cases:
                 own = {"name": _xml_text(name), "classname": place, "time": "0"}
                 case, text = ET.SubElement(part, "testcase", own), _xml_text(found)

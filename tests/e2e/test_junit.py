@@ -135,6 +135,27 @@ def test_every_requirement_of_a_level_is_a_check(commands: Any, lab: Path) -> No
     assert "ours, AAI-4" in [suite.get("name") for suite in read(lab / "found.xml")]
 
 
+def test_a_level_that_is_required_and_not_reached_ends_with_1(commands: Any, lab: Path) -> None:
+    told = commands(*VERBS["assess"], "--require", "3", "--junit", "found.xml", folder=lab)
+    assert told.code == 1
+    failures = found_in(read(lab / "found.xml"), "failure")
+    assert failures["is at AAI-3 or above"] in told.err
+
+
+def test_no_level_is_reported_of_rows_that_were_changed(commands: Any, lab: Path) -> None:
+    with sqlite3.connect(lab / "trial" / "episodes.db") as connection:
+        connection.execute("UPDATE episodes SET duration_s = 1.5 WHERE sequence = 3")
+    told = commands(*VERBS["assess"], "--junit", "found.xml", folder=lab)
+    assert "does not verify" in found_in(read(lab / "found.xml"), "failure")["has a level"]
+    assert told.code == 1
+
+
+def test_names_of_classes_hold_no_path_that_readers_would_split(commands: Any, lab: Path) -> None:
+    commands("verify", "./trial", "--junit", "found.xml", folder=lab)
+    names = {str(case.get("classname")) for case in read(lab / "found.xml").iter("testcase")}
+    assert names == {"robo-eval.verify.__trial"} or names == {"robo-eval.verify.trial"}
+
+
 def test_an_error_stands_in_the_place_of_an_older_report(commands: Any, lab: Path) -> None:
     assert commands("verify", "trial", "--junit", "found.xml", folder=lab).code == 0
     told = commands("verify", "lost", "--junit", "found.xml", folder=lab)
