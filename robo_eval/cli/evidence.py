@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from robo_eval.cli.output import JsonOption, print_json, say
+from robo_eval.log.evidence import FORMS, NAMES
 
 app = typer.Typer(no_args_is_help=True, help="Note what lies beside the episodes.")
 
@@ -19,7 +20,7 @@ def root() -> None:
 
 @app.command("new")
 def new(
-    name: Annotated[str, typer.Argument(help="What is noted, such as repairs or faults.")],
+    name: Annotated[str, typer.Argument(help=f"What is noted: {', '.join(NAMES)}.")],
     *,
     out: Annotated[
         Path, typer.Option("--out", "-o", help="File, or the trial directory it belongs to.")
@@ -36,4 +37,4 @@ def new(
     if json:
         print_json({"file": str(path)})
         return
-    say(f"{path}: an empty file of {name}; as long as it has no lines it says: there were none")
+    say(f"{path}: an empty file of {name}; as long as it has no lines it says {FORMS[name].EMPTY}")

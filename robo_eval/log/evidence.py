@@ -42,6 +42,8 @@ CHECKED: Final = (
 """Questions of the reproducibility checklist that only people can answer."""
 _ANCHORED: Final = tuple(axis for axis in AXES if axis != "E")
 """Axes that may have anchors: gates compare E as it is."""
+_NONE: Final = "that there were none"
+"""What a file without a line says of what happens now and then."""
 _ARMS: Final = ("before", "after", "control_before", "control_after", "ablated")
 
 
@@ -54,6 +56,7 @@ class Noted:
         POSITIVE: Counts of at least 1.
         PARTS: Counts that are part of another: the part, the whole, and what the whole counts.
         KEY: What no two lines about the same may share; the first column is named in messages.
+        EMPTY: What a file without a line says.
     """
 
     line: int
@@ -61,6 +64,7 @@ class Noted:
     POSITIVE: ClassVar[tuple[str, ...]] = ()
     PARTS: ClassVar[tuple[tuple[str, str, str], ...]] = ()
     KEY: ClassVar[tuple[str, ...]] = ()
+    EMPTY: ClassVar[str] = "nothing; what it is for counts as missing"
 
     @property
     def place(self) -> str:
@@ -111,6 +115,7 @@ class Incident(Note):
         record: Station and number of its report in an incident log; None in a table.
     """
 
+    EMPTY: ClassVar = "that there was no incident, which counts as safe; delete it if nobody knows"
     KEY: ClassVar = ("incident_id",)
 
     incident_id: Text
@@ -137,6 +142,7 @@ class Fault(Note):
         duration_s: How long it lasted; None if not known.
     """
 
+    EMPTY: ClassVar = _NONE
     fault: Text
     recovered: Truth
     recovered_by: str = "robot"
@@ -153,6 +159,7 @@ class Repair(Note):
         hours: How long it took.
     """
 
+    EMPTY: ClassVar = _NONE
     hours: Quantity
 
 
@@ -189,6 +196,7 @@ class Pause(Noted):
         before_episode_id: The episode that was played next, if that is known.
     """
 
+    EMPTY: ClassVar = _NONE
     side: str = ""
     time_ns: Moment
     duration_s: Quantity
@@ -374,6 +382,7 @@ class Revision(PolicyNote):
         ablated: Successes with the change taken back; None if that was not tried.
     """
 
+    EMPTY: ClassVar = _NONE
     POSITIVE: ClassVar = ("episodes",)
     PARTS: ClassVar = (
         *((arm, "episodes", "episodes") for arm in _ARMS),
@@ -405,7 +414,7 @@ class Anchor(PolicyNote):
     """Raw values of an axis that count 0 and 1, frozen for the window.
 
     Attributes:
-        axis: One of the ten.
+        axis: One of the ten but E, which needs none.
         baseline: Value of a strong feasible baseline, which counts 0.
         expert: Value of an expert team or the ceiling, which counts 1.
         scale: `linear`, or `log` to compare logarithms.

@@ -40,12 +40,19 @@ def new_evidence(name: str, out: Path) -> Path:
     needed, others = columns_of(form)
     lines = [
         f"# {inspect.cleandoc(form.__doc__ or '').splitlines()[0]} A line each.",
-        *(f"# {column} (needed): {_said(form, column)}" for column in needed),
+        f"# As long as it has no lines it says {form.EMPTY}.",
+        *(f"# {column} (needed): {_needed(_said(form, column))}" for column in needed),
         *(f"# {column}: {_said(form, column)}" for column in others),
     ]
     text = "\n".join(lines) + "\n" + csv_line([*needed, *others])
     write_new(path, text, "add your lines to it")
     return path
+
+
+def _needed(text: str) -> str:
+    """The same of a column that has to be there."""
+    text = text.replace(", if that is known", "")
+    return text.replace("; empty if", "; its cell is empty if")
 
 
 def _said(form: type[Noted], column: str) -> str:

@@ -18,7 +18,7 @@ def test_every_kind_is_read_as_it_is_written(tmp_path, name):
     assert getattr(read_evidence(tmp_path), name) == ()
     *remarks, header = path.read_text().splitlines()
     assert all(line.startswith("# ") for line in remarks)
-    assert len(remarks) == 1 + len(header.split(","))
+    assert len(remarks) == 2 + len(header.split(","))
     # A spreadsheet puts quotes around remarks, and commas behind them.
     text = "".join(f'"{line.replace(chr(34), chr(34) * 2)}",,\n' for line in remarks) + header
     path.write_text(text + "\n")
@@ -29,6 +29,21 @@ def test_columns_are_explained_with_their_words_and_what_is_needed(tmp_path):
     text = new_evidence("incidents", tmp_path / "mine.csv").read_text()
     assert "# severity (needed): One of these. (near_miss, minor, major, critical)" in text
     assert "# time: When it happened, UTC; empty if not known. (a time such as 2026" in text
+    assert "# As long as it has no lines it says that there was no incident" in text
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_column_is_needed_and_may_be_missing_as_well(tmp_path, name):
+    lines = new_evidence(name, tmp_path).read_text().splitlines()
+    needed = [line for line in lines if "(needed)" in line]
+    assert not [line for line in needed if "if that is known" in line or "; empty if" in line]
+
+
+def test_words_that_are_counted_are_all_there(tmp_path):
+    (axis,) = (one for one in new_evidence("anchors", tmp_path).read_text().splitlines()
+               if one.startswith("# axis"))  # fmt: skip
+    assert "but E" in axis
+    assert "(A, G, P, M, T, R, S, W, $)" in axis
 
 
 def test_the_conductors_and_raters_add_to_it(tmp_path):
@@ -39,7 +54,7 @@ def test_the_conductors_and_raters_add_to_it(tmp_path):
     )  # fmt: skip
     (rating,) = read_evidence(tmp_path).ratings
     assert (rating.episode_id, rating.success) == ("e1", True)
-    assert rating.line == 3 + sum(map(len, columns_of(type(rating))))
+    assert rating.line == 4 + sum(map(len, columns_of(type(rating))))
 
 
 def test_a_file_that_is_there_stays_and_an_unknown_kind_is_named(tmp_path):
@@ -55,4 +70,11 @@ def test_the_verb_says_what_an_empty_file_means(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     done = CliRunner().invoke(app, ["evidence", "new", "faults"])
     assert done.exit_code == 0
-    assert "faults.csv: an empty file of faults; as long as it has no lines" in done.stdout
+    said = "as long as it has no lines it says"
+    assert f"faults.csv: an empty file of faults; {said} that there were none" in done.stdout
+    done = CliRunner().invoke(app, ["evidence", "new", "tools"])
+    assert f"{said} nothing; what it is for counts as missing" in done.stdout
+    done = CliRunner().invoke(app, ["evidence", "new", "incidents"])
+    assert "delete it if nobody knows" in done.stdout
+    told = " ".join(CliRunner().invoke(app, ["evidence", "new", "--help"]).stdout.split())
+    assert ", ".join(NAMES) in told
