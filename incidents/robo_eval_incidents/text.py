@@ -285,7 +285,7 @@ _QUARTER: Final = re.compile(r"(\d{4})-?Q([1-4])", re.ASCII)
 _PART: Final = re.compile(
     r"(?P<day>(?P<month>\d{4}-\d{2})(?:-\d{2})?)"
     r"(?P<clock>[T ]\d{2}:\d{2}(?::\d{2}(?:[.,]\d{1,6})?)?)?"
-    r"(?:\s+(?P<zone>[A-Za-z][\w+/-]*))?",
+    r"(?:\s+(?P<zone>[A-Za-z][\w+/:-]*))?",
     re.ASCII,
 )
 
@@ -343,6 +343,8 @@ def span_of(text: str, now_ns: int | None = None, zone: str = "") -> tuple[int, 
     return clock_span(local, own, text)
 
 
+_AHEAD_MIN: Final = 14 * 60
+"""No clocks are further from UTC."""
 PERIODS: Final = "2025-11-07, 2025-11 or 2025-Q4"
 """How a period is written."""
 
@@ -374,11 +376,33 @@ def span_text(begin_ns: int, end_ns: int | None) -> str:
     if (begin_ns, end_ns) == (0, LATEST_NS):
         return UNKNOWN
     begin, end = iso_of(begin_ns), iso_of(end_ns)
-    for part in (begin[:10], begin[:7], f"{begin[:4]}-Q{int(begin[5:7]) // 3 + 1}"):
+    months = _month_from(begin_ns), _month_from(end_ns, is_end=True)
+    own = months[0] if months[0] == months[1] else "/".join(filter(None, months))
+    for part in (begin[:10], begin[:7], f"{begin[:4]}-Q{int(begin[5:7]) // 3 + 1}", own or ""):
         with suppress(ValueError):  # the last month that fits does not fit whole
             if span_of(part) == (begin_ns, end_ns):
                 return part
     return f"{begin}/{end}"
+
+
+def _month_from(time_ns: int, *, is_end: bool = False) -> str | None:
+    """The month of a zone that begins, or ends, at a time, by what its clocks are ahead of UTC.
+
+    Example:
+        >>> _month_from(1_767_222_000 * 10**9), _month_from(1_772_319_600 * 10**9, is_end=True)
+        ('2026-01 UTC+01:00', '2026-02 UTC+01:00')
+    """
+    minutes, rest = divmod(time_ns, 60 * 10**9)
+    first = datetime(1970, 1, 1) + timedelta(minutes=minutes)  # noqa: DTZ001 - of its own zone
+    ahead = -first.hour * 60 - first.minute
+    if first.day != 1:
+        ahead += 24 * 60
+    local = first + timedelta(minutes=ahead)
+    if rest or local.day != 1 or abs(ahead) > _AHEAD_MIN or ahead % 15:
+        return None
+    month = local - timedelta(days=1) if is_end else local
+    sign = "-" if ahead < 0 else "+"
+    return f"{month:%Y-%m} UTC{sign}{abs(ahead) // 60:02}:{abs(ahead) % 60:02}"
 
 
 def shown_span(begin_ns: int, end_ns: int | None) -> str:
@@ -386,6 +410,8 @@ def shown_span(begin_ns: int, end_ns: int | None) -> str:
     if end_ns is None:
         return shown_time(begin_ns)
     text = span_text(begin_ns, end_ns)
+    if " UTC" in text:
+        return f"{text}, on a day not known"
     if "/" in text:
         return f"{shown_time(begin_ns)} to {shown_time(end_ns)}"
     if text == UNKNOWN:

@@ -36,6 +36,7 @@ _ALIKE: Final = str.maketrans("\u00a0\u2009\u202f\u2019\u02bc\u00b4", "   '''")
 _UTC: Final = re.compile(r"(?<![A-Za-z])(UTC|GMT|Z)(?![A-Za-z])", re.IGNORECASE)
 """Names of zones that say the same everywhere."""
 # Python's own dates end at microseconds and drop what comes after.
+_FIXED_ZONE: Final = re.compile(r"UTC([+-]\d{2}:\d{2})")
 _FINE_DATE: Final = re.compile(
     r"(?P<head>.{7,10}[Tt ]\d\d:?\d\d:?\d\d)[.,](?P<fraction>\d{7,})(?P<zone>.*)", re.ASCII
 )
@@ -326,13 +327,15 @@ class Reading:
 # Times that are written as dates ----------------------------------------------------------------
 
 
-def zone_of(name: str) -> ZoneInfo:
-    """A zone by its name.
+def zone_of(name: str) -> tzinfo:
+    """A zone by its name, or by how far its clocks are from UTC, such as `UTC+01:00`.
 
     Raises:
         ValueError: If there is none.
     """
     try:
+        if fixed := _FIXED_ZONE.fullmatch(name):
+            return datetime.strptime(fixed[1], "%z").tzinfo or UTC
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError) as err:
         raise ValueError(f"{name!r:.40} is no zone; write it like Europe/Berlin or UTC") from err

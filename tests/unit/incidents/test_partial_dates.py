@@ -36,6 +36,25 @@ CHICAGO = ns(2025, 11, 2, 6, 30)
 
 
 @pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("2026-01 Europe/Berlin", "2026-01 UTC+01:00"),
+        ("2026-03 Europe/Berlin", "2026-03 UTC+01:00/2026-03 UTC+02:00"),
+        ("2026-03 Europe/London", "2026-03 UTC+00:00/2026-03 UTC+01:00"),
+        ("2026-02 America/St_Johns", "2026-02 UTC-03:30"),
+        ("2026-02 Pacific/Auckland", "2026-02 UTC+13:00"),
+        ("2026-02 Pacific/Pago_Pago", "2026-02 UTC-11:00"),
+        ("2026-02-01T09:07:00Z/2026-03-01T09:07:00Z", "2026-02-01T09:07:00Z/2026-03-01T09:07:00Z"),
+        ("2026-02-01 Europe/Berlin", "2026-01-31T23:00:00Z/2026-02-01T23:00:00Z"),
+    ],
+)
+def test_months_of_a_zone_are_shown_as_months_and_read_again(text, shown):
+    begin, end = span_of(text)
+    assert span_text(begin, end) == shown
+    assert span_of(shown) == (begin, end)
+
+
+@pytest.mark.parametrize(
     ("text", "begin", "end"),
     [
         ("2025-11", *NOVEMBER),
