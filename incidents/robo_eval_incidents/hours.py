@@ -493,6 +493,10 @@ class Exposed(NamedTuple):
     not_counted: list[Finding]
     unknown: Mapping[str, Mapping[Body, Spans]]
 
+    def not_counted_of(self, side: Side, robot: str | None) -> list[Finding]:
+        """Totals of a side, and of a robot or of all, that do not count."""
+        return [one for one in self.not_counted if one.side is side and robot in (None, one.robot)]
+
 
 def hours_rows(
     log: IncidentLog, since_ns: int | None = None, until_ns: int | None = None

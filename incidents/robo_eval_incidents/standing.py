@@ -198,11 +198,7 @@ def standing(
                 config,
                 without=incidents_without(log, replace(wanted, side=side), exposed),
                 maybe=maybe,
-                left_out=tuple(
-                    one.why
-                    for one in exposed.not_counted
-                    if one.side is side and robot in (None, one.robot)
-                ),
+                left_out=tuple(one.why for one in exposed.not_counted_of(side, robot)),
             )
     return Standing(
         since_ns=since_ns, until_ns=until_ns, robot=robot, sides=MappingProxyType(sides)
@@ -255,12 +251,6 @@ def _of_side(
         found = _without_values(found, _OF_SIM)
     elif counts is None:
         found = _without_values(found, NO_RECORD)
-    per_h = {name: _per_1000_h(rate) for name, rate in found.rates.items()}
-    per_km = (
-        _rates_km(_less(counts, without.get("km", {})) or {}, km, config.level)
-        if counts is not None and side is not Side.SIM
-        else {}
-    )
     lost = without.get("h", {})
     return SideStanding(
         side=side,
@@ -268,9 +258,13 @@ def _of_side(
         unreviewed=unreviewed,
         hours=hours or None,
         nil_hours=math.fsum(row.nil_hours for row in rows if row.is_exposed),
-        rates=_without_lost(per_h, "h", lost),
+        rates={
+            name: marked(_per_1000_h(rate), "h", lost, name) for name, rate in found.rates.items()
+        },
         km=km or None,
-        rates_km=_without_lost(per_km, "km", without.get("km", {})),
+        rates_km=_rates_km(counts, without.get("km", {}), km, config.level)
+        if counts is not None and side is not Side.SIM
+        else {},
         score=marked(found.score, "h", lost) if found.is_valid else found.score,
         is_valid=found.is_valid,
         undecided=maybe,
@@ -322,40 +316,26 @@ def unknown_text(unit: str, robots: Mapping[str, Mapping[str, int]]) -> Iterator
             yield f"rates per {unit} are without {count} of {robot} while no {what} of it are known"
 
 
-def _without_lost(
-    rates: Mapping[str, Estimate], unit: str, robots: Mapping[str, Mapping[str, int]]
-) -> dict[str, Estimate]:
-    return {name: rate_without(rate, unit, robots, name) for name, rate in rates.items()}
-
-
-def rate_without(
-    rate: Estimate, unit: str, robots: Mapping[str, Mapping[str, int]], *severities: str
-) -> Estimate:
-    """A rate that says what it is without; where that is all there was, there is none.
-
-    Args:
-        rate: The rate.
-        unit: What is not known: `h` or `km`.
-        robots: Incidents that are not in it; see `incidents_without`.
-        severities: Which of them the rate is of; all, if none is named.
-    """
-    found = marked(rate, unit, robots, *severities)
-    is_empty = found.reason is not None and found.value == 0.0
-    return replace(found, value=None, low=None, high=None) if is_empty else found
-
-
 def marked(
     found: Estimate, unit: str, robots: Mapping[str, Mapping[str, int]], *severities: str
 ) -> Estimate:
-    """An estimate with what it is without as its reason; see `rate_without`."""
+    """An estimate that says what it is without; where that is all there was, it has no value.
+
+    Args:
+        found: A rate, or the score.
+        unit: What is not known: `h` or `km`.
+        robots: Incidents that are not in it; see `incidents_without`.
+        severities: Which of them it is of; all, if none is named.
+    """
     lost = {robot: sum(counts[one] for one in severities or counts)
             for robot, counts in robots.items()}  # fmt: skip
     own = [robot for robot, count in lost.items() if count]
     if found.value is None or not own:
         return found
-    count, whose = counted(sum(lost.values()), "incident"), counted(len(own), "robot")
-    of = own[0] if len(own) == 1 else whose
-    return replace(found, reason=f"without {count} of {of} while no {_AMOUNTS[unit]} were known")
+    of = own[0] if len(own) == 1 else counted(len(own), "robot")
+    count, what = counted(sum(lost.values()), "incident"), _AMOUNTS[unit]
+    found = replace(found, reason=f"without {count} of {of} while no {what} were known")
+    return found if found.n else replace(found, value=None, low=None, high=None)
 
 
 def _less(
@@ -387,11 +367,16 @@ def by_severity(found: Iterable[Mapping[tuple[Side, Severity, Status], int]]) ->
     return counts
 
 
-def _rates_km(counts: Mapping[str, int], km: float, level: float) -> dict[str, Estimate]:
+def _rates_km(
+    counts: dict[str, int], lost: Mapping[str, Mapping[str, int]], km: float, level: float
+) -> dict[str, Estimate]:
     """Incidents per 1,000 km by severity, each with Garwood's exact interval."""
-    if not km:
-        return {}
-    return {name: rate_per_1000(counts[name], km, level, RATE_UNIT_KM) for name in SEVERITIES}
+    known = _less(counts, lost) or {}
+    return {
+        name: marked(rate_per_1000(count, km, level, RATE_UNIT_KM), "km", lost, name)
+        for name, count in known.items()
+        if km
+    }
 
 
 def rate_per_1000(count: int, amount: float, level: float, unit: str) -> Estimate:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from typing import Any, Final
@@ -28,8 +28,8 @@ from robo_eval_incidents.standing import (
     RATE_UNIT,
     by_severity,
     incidents_without,
+    marked,
     rate_per_1000,
-    rate_without,
     recorded_sides,
     unknown_text,
 )
@@ -63,7 +63,7 @@ class Month:
     counts: Mapping[str, int]
     rate: Estimate
     without: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    not_counted: tuple[Finding, ...] = ()
+    not_counted: Sequence[Finding] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,13 +95,12 @@ class Trends:
     @property
     def left_out(self) -> tuple[str, ...]:
         """Sums of hours that count in no month, and why; each once."""
-        found = (one for month in self.months for one in month.not_counted)
-        return tuple(
-            dict.fromkeys(
-                f"{one}, lies in no month of {self.zone} whole" if one.kind == "part" else one.why
-                for one in found
-            )
+        told = (
+            f"{one}, lies in no month of {self.zone} whole" if one.kind == "part" else one.why
+            for month in self.months
+            for one in month.not_counted
         )
+        return tuple(dict.fromkeys(told))
 
     def as_dict(self) -> dict[str, Any]:
         """The trends as JSON would have them."""
@@ -187,15 +186,12 @@ def _month(log: IncidentLog, name: str, wanted: Filter, level: float) -> Month:
     hours = total_hours(exposed.rows, Side.REAL, robot)
     without = incidents_without(log, wanted, exposed)["h"] if hours else {}
     left_out = sum(one.total() for one in without.values())
-    not_counted = tuple(
-        one for one in exposed.not_counted
-        if one.side is Side.REAL and robot in (None, one.robot)
-    )  # fmt: skip
+    not_counted = exposed.not_counted_of(Side.REAL, robot)
     if hours and Side.REAL not in recorded_sides(log, wanted):
         rate = Estimate.missing(reason=NO_RECORD, unit=RATE_UNIT, n=0)
     elif hours:
         rate = rate_per_1000(counts.total() - left_out, hours, level, RATE_UNIT)
-        rate = rate_without(rate, "h", without)
+        rate = marked(rate, "h", without)
     else:
         reason = _NO_OWN_HOURS if not_counted else _NO_HOURS
         rate = Estimate.missing(reason=reason, unit=RATE_UNIT, n=counts.total())

@@ -376,7 +376,7 @@ def test_incidents_of_a_robot_are_divided_by_hours_and_kilometres_of_no_other(fl
     rate = real.rates["near_miss"]
     assert (rate.value, rate.low, rate.n) == (None, None, 0), "none of them is in it"
     assert rate.reason == "without 3 incidents of cart_2 while no hours were known"
-    assert (real.score.value, real.score.reason) == (1.0, rate.reason)
+    assert (real.score.value, real.score.reason) == (None, rate.reason)
     assert real.rates["minor"].value == 0.0
     assert real.rates["minor"].reason is None
     assert real.rates_km["near_miss"].value == pytest.approx(1000 * 3 / 150)
@@ -393,6 +393,8 @@ def test_incidents_of_a_robot_are_divided_by_hours_and_kilometres_of_no_other(fl
     assert real.rates_km["near_miss"].value == pytest.approx(1000 * 3 / 150)
     assert real.rates["near_miss"].value == pytest.approx(1000 * 2 / 15)
     assert "without 3 incidents of cart_2" in str(real.rates["near_miss"].reason)
+    assert real.score.value is not None
+    assert "without 3 incidents of cart_2" in str(real.score.reason)
     assert "without 2 incidents of cart_3" in str(real.rates_km["near_miss"].reason)
     assert real.as_dict()["km_unknown"] == {"cart_3": {"near_miss": 2}}
 
@@ -403,7 +405,7 @@ def test_a_robot_of_which_nothing_was_logged_is_in_no_rate_and_a_critical_one_st
     say(log, body("2026-01", 10))
     say(log, report(robot="cart_2", severity="minor", happened_ns=JANUARY[0] + HOUR))
     real = standing(log).real
-    assert (real.rates["minor"].value, real.score.value) == (None, 1.0)
+    assert (real.rates["minor"].value, real.score.value) == (None, None)
     assert real.without["h"] == {"cart_2": {"minor": 1}}
     say(log, report(robot="cart_2", severity="critical", happened_ns=JANUARY[0] + HOUR))
     real = standing(log).real
