@@ -24,7 +24,7 @@ from robo_eval.log.evidence import PHYSICAL
 from robo_eval.log.store import EpisodeStore
 from robo_eval_incidents.database import IncidentLogError
 from robo_eval_incidents.kinds import Exposure, Nil, Report
-from robo_eval_incidents.lists import Filter, filtered
+from robo_eval_incidents.lists import Filter, Listed, filtered, undecided
 from robo_eval_incidents.log import IncidentLog
 from robo_eval_incidents.record import Record
 from robo_eval_incidents.schema import INCIDENTS, TIMES
@@ -1001,11 +1001,25 @@ def speaking_against(log: IncidentLog, record: Record) -> Finding | None:
         log: The log.
         record: The report.
     """
+    return next(contradicted_in(log, _shift_of(log, record)), None)
+
+
+def may_lie_in(log: IncidentLog, record: Record) -> list[Listed]:
+    """Incidents that may lie in the time of a nil report that was just made, or outside it."""
+    return [
+        one
+        for shift in _shift_of(log, record)
+        for one in undecided(
+            log, Filter(side=shift.side, since_ns=shift.start_ns, until_ns=shift.end_ns)
+        )
+        if one.robot in shift.robots
+    ]
+
+
+def _shift_of(log: IncidentLog, record: Record) -> list[Shift]:
     body = record.body
-    if not isinstance(body, Nil):
-        return None
-    told = [one for one in shifts(log, body.start_ns, body.end_ns) if one.name == record.name]
-    return next(contradicted_in(log, told), None)
+    told = shifts(log, body.start_ns, body.end_ns) if isinstance(body, Nil) else []
+    return [one for one in told if one.name == record.name]
 
 
 def _happened(log: IncidentLog, since_ns: int | None, until_ns: int | None) -> Sequence[Any]:

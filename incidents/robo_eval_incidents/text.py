@@ -281,7 +281,7 @@ UNKNOWN: Final = "unknown"
 """What stands for a time that nobody knows."""
 ROUGHLY: Final = "2025-11-07, 2025-11 (of UTC, or 2025-11 Europe/Berlin), or unknown"
 """How a time is written that is known to a day, to a month, or not at all."""
-_QUARTER: Final = re.compile(r"(\d{4})-?Q([1-4])", re.ASCII)
+_QUARTER: Final = re.compile(r"(\d{4})(?:-?Q([1-4]))?", re.ASCII)
 _PART: Final = re.compile(
     r"(?P<day>(?P<month>\d{4}-\d{2})(?:-\d{2})?)"
     r"(?P<clock>[T ]\d{2}:\d{2}(?::\d{2}(?:[.,]\d{1,6})?)?)?"
@@ -295,8 +295,8 @@ def span_of(text: str, now_ns: int | None = None, zone: str = "") -> tuple[int, 
 
     Args:
         text: What `instant_of` reads; a day or a month, of UTC or of the zone behind it; a quarter
-            such as `2025-Q4`; a time of a day and the name of its zone; `BEGIN/END`, with the day
-            or month that ends it; or `unknown`.
+            such as `2025-Q4`, or a year; a time of a day and the name of its zone; `BEGIN/END`,
+            with the day or month that ends it; or `unknown`.
         now_ns: What `now` is; the present time if not given.
         zone: Zone of what names none; empty for UTC, and for a time of a day, which has to.
 
@@ -323,8 +323,8 @@ def span_of(text: str, now_ns: int | None = None, zone: str = "") -> tuple[int, 
             raise ValueError(f"{text!r:.80} ends before it begins")
         return begin, end
     if quarter := _QUARTER.fullmatch(text):
-        first = date(int(quarter[1]), 3 * int(quarter[2]) - 2, 1)
-        return part_span(first, zone_of(zone or "UTC"), months=3)
+        first = date(max(int(quarter[1]), 1), 3 * int(quarter[2] or 1) - 2, 1)
+        return part_span(first, zone_of(zone or "UTC"), months=3 if quarter[2] else 12)
     found = _PART.fullmatch(text)
     if found is None or (found["clock"] and not (found["zone"] or zone)):
         return _instant(text, now_ns), None
@@ -345,12 +345,12 @@ def span_of(text: str, now_ns: int | None = None, zone: str = "") -> tuple[int, 
 
 _AHEAD_MIN: Final = 14 * 60
 """No clocks are further from UTC."""
-PERIODS: Final = "2025-11-07, 2025-11 or 2025-Q4"
+PERIODS: Final = "2025-11-07, 2025-11, 2025-Q4 or 2025"
 """How a period is written."""
 
 
 def period_of(text: str) -> tuple[int, int]:
-    """Begin and end of a day, a month, a quarter, or BEGIN/END; see `span_of`.
+    """Begin and end of a day, a month, a quarter, a year, or BEGIN/END; see `span_of`.
 
     Raises:
         ValueError: If it is none; the message says what would do.
@@ -378,7 +378,13 @@ def span_text(begin_ns: int, end_ns: int | None) -> str:
     begin, end = iso_of(begin_ns), iso_of(end_ns)
     months = _month_from(begin_ns), _month_from(end_ns, is_end=True)
     own = months[0] if months[0] == months[1] else "/".join(filter(None, months))
-    for part in (begin[:10], begin[:7], f"{begin[:4]}-Q{int(begin[5:7]) // 3 + 1}", own or ""):
+    for part in (
+        begin[:10],
+        begin[:7],
+        f"{begin[:4]}-Q{int(begin[5:7]) // 3 + 1}",
+        begin[:4],
+        own or "",
+    ):
         with suppress(ValueError):  # the last month that fits does not fit whole
             if span_of(part) == (begin_ns, end_ns):
                 return part

@@ -24,7 +24,7 @@ from sqlalchemy import (
 from robo_eval.core.canonical import file_digest
 from robo_eval.core.errors import InputError, MissingExtraError
 from robo_eval.core.wording import counted
-from robo_eval.log.chain import START, Link, break_before
+from robo_eval.log.chain import START, Link, break_text
 from robo_eval.log.files import may_others
 from robo_eval.log.signing import default_key
 from robo_eval.log.verify import Findings, Problem
@@ -341,27 +341,14 @@ class _Check:
             self.problem(f"{name}: is filed as another record than it says it is", number)
         if (record.subject, record.kind) != (subject, kind):
             self.problem(f"{name}: is filed under another incident or kind than it names", number)
-        self._check_place(record, number)
+        last = self.last.get(station, START)
+        if broken := break_text(last, sequence, record.previous_sha256, "record"):
+            self.problem(f"{name}: {broken}", number)
         self.last[station] = Link(sequence, digest)
         if (station, sequence) in self.wanted:
             self.wanted[station, sequence] = digest
         self.steps += bool(record.clock_step_ns)
         self._note_said(record)
-
-    def _check_place(self, record: Record, number: int) -> None:
-        last = self.last.get(record.station, START)
-        match break_before(last, record.sequence, record.previous_sha256):
-            case "other":
-                self.problem(f"{record.name}: does not follow the record before it", number)
-            case "gap":
-                between = record.sequence - last.sequence - 1
-                missing = f"{counted(between, 'record')} before it missing"
-                self.problem(f"{record.name}: {missing}", number)
-            case "moved":
-                place = f"{record.station}/{last.sequence}"
-                self.problem(f"{record.name}: comes after {place}; records were moved", number)
-            case None:
-                pass
 
     def _note_said(self, record: Record) -> None:
         """What a record says that other checks need."""

@@ -10,7 +10,7 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from robo_eval.log.chain import START, Link, row_break
+from robo_eval.log.chain import START, Link, break_text
 from robo_eval.metrics.config import MetricConfig
 
 if TYPE_CHECKING:
@@ -229,7 +229,7 @@ def _row_problem(
     from robo_eval.log.rows import ROW_FORM, stored_digest
 
     name = f"row {chain['sequence']} ({cells['episode_id']!s:.80})"
-    if broken := row_break(last, chain["sequence"], chain["previous_sha256"]):
+    if broken := break_text(last, chain["sequence"], chain["previous_sha256"]):
         return f"{name} {broken}"
     if chain["row_form"] != ROW_FORM:
         return f"{name} has an unknown form"

@@ -231,7 +231,7 @@ def nil(where: Where, given: Given) -> None:
 
     Example: robo-eval incidents nil --since -8h --by NAME
     """
-    from robo_eval_incidents.hours import speaking_against
+    from robo_eval_incidents.hours import may_lie_in, speaking_against
 
     start, end = past_period(given.pop("start_ns"), given.pop("end_ns"))
     body = section_of(Nil, said(Nil, given) | {"start_ns": start, "end_ns": end})
@@ -240,7 +240,7 @@ def nil(where: Where, given: Given) -> None:
         noting_robots(found, body.robot),
     ):
         record = found.file(body, by=where.by, via=Via.CLI)
-        contrary = speaking_against(found, record)
+        contrary, maybe = speaking_against(found, record), may_lie_in(found, record)
         whose = body.robot or f"any robot of {record.station}"
         text = (
             f"{record.name}: no incident of {whose} ({body.side}) from {when(body.start_ns)} to"
@@ -250,3 +250,5 @@ def nil(where: Where, given: Given) -> None:
         say_filed(found, record, text, json=where.json, incidents_in_it=count)
     if contrary is not None and not where.json:
         say(f"note: the log has incidents in that time: {contrary.names}")
+    for one in [] if where.json else maybe:
+        say(f"note: {one.name}, {one.time}, may lie in that time")

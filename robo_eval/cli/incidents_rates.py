@@ -16,7 +16,15 @@ from robo_eval.cli.incidents_common import (
     opened,
     period_of,
 )
-from robo_eval.cli.output import JsonOption, next_steps, print_json, print_table, quoted, say
+from robo_eval.cli.output import (
+    JsonOption,
+    interval,
+    next_steps,
+    print_json,
+    print_table,
+    quoted,
+    say,
+)
 from robo_eval.core.wording import counted, shown
 
 if TYPE_CHECKING:
@@ -132,8 +140,7 @@ def _print_trends(name: str, found: Trends) -> None:
                 one.month,
                 shown(one.hours),
                 *one.counts.values(),
-                "-" if one.rate.value is None else shown(one.rate.value),
-                _interval(one.rate),
+                *_cells(one.rate),
             )
             for one in found.months
         ],
@@ -160,8 +167,10 @@ def _print_standing(name: str, stands: Standing) -> None:
             if one.km is not None and one.rates_km:
                 title = f"incidents per 1,000 km, of robots that went {shown(one.km)} km"
                 _print_rates(title, one.rates_km, one.counts)
-        without = f", {one.score.reason}" if one.is_valid and one.score.value is not None else ""
-        say(f"  safety score {_text(one.score)}{without if one.score.reason else ''}")
+        is_marked = one.is_valid and one.score.value is not None and one.score.reason
+        say(
+            f"  safety score {interval(one.score, None)}{f', {one.score.reason}' * bool(is_marked)}"
+        )
         if not one.is_valid:
             say("  a critical incident ends this period: it supports no level")
         for total in one.left_out:
@@ -184,8 +193,7 @@ def _print_rates(title: str, rates: Mapping[str, Estimate], counts: Mapping[str,
             (
                 severity,
                 counts[severity],
-                "-" if rate.value is None else shown(rate.value),
-                _interval(rate),
+                *_cells(rate),
                 rate.reason or "",
             )
             for severity, rate in rates.items()
@@ -195,14 +203,7 @@ def _print_rates(title: str, rates: Mapping[str, Estimate], counts: Mapping[str,
     )
 
 
-def _interval(found: Estimate) -> str:
-    if found.value is None:
-        return "-"
-    ends = ("-" if end is None else shown(end) for end in (found.low, found.high))
-    return f"[{', '.join(ends)}]"
-
-
-def _text(found: Estimate) -> str:
-    if found.value is None:
-        return f"- ({found.reason})"
-    return f"{shown(found.value)} {_interval(found)}"
+def _cells(rate: Estimate) -> tuple[str, str]:
+    """A rate and its interval, for two columns."""
+    value, _, ends = interval(rate, None).partition(" ")
+    return value, "-" if rate.value is None else ends

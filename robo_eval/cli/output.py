@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from robo_eval.core.errors import InputError
+from robo_eval.core.wording import shown
 
 if TYPE_CHECKING:
     from robo_eval.core.estimate import Estimate
@@ -108,13 +109,15 @@ def quoted(path: object) -> str:
     return shlex.quote(str(path))
 
 
-def number(value: float, digits: int = 2) -> str:
-    """A number with a fixed count of decimals, and no minus before a zero."""
+def number(value: float, digits: int | None = 2) -> str:
+    """A number with a fixed count of decimals, and no minus before a zero; None as it is shown."""
+    if digits is None:
+        return shown(value)
     text = f"{value:.{digits}f}"
     return text.lstrip("-") if float(text) == 0.0 else text
 
 
-def interval(estimate: Estimate, digits: int = 2) -> str:
+def interval(estimate: Estimate, digits: int | None = 2) -> str:
     """`0.62 [0.55, 0.69]`; `0.62 [-]` without an interval; else why there is no number."""
     if estimate.value is None:
         return f"- ({estimate.reason})"

@@ -19,23 +19,22 @@ START: Final = Link(0, GENESIS)
 """What the first link follows."""
 
 
-def rows_text(first: int, last: int) -> str:
-    """Rows from one number to another, in words."""
-    return f"row {first}" if first == last else f"rows {first} to {last}"
+def numbers_text(first: int, last: int, noun: str = "row") -> str:
+    """Links from one number to another, in words."""
+    return f"{noun} {first}" if first == last else f"{noun}s {first} to {last}"
 
 
-def row_break(last: Link, sequence: int, previous_sha256: object) -> str | None:
-    """How a row fails to follow the last one, in words; see `break_before`."""
+def break_text(last: Link, sequence: int, previous_sha256: object, noun: str = "row") -> str | None:
+    """How a link fails to follow the last one, in words; see `break_before`."""
+    before = last.sequence
     match break_before(last, sequence, previous_sha256):
         case "other":
-            before = last.sequence
-            what = f"does not follow row {before}" if before else "is not the first row"
+            what = f"does not follow {noun} {before}" if before else f"is not the first {noun}"
             return f"{what}: previous_sha256 is not its digest"
         case "moved":
-            return "is not a row number"
+            return f"comes after {noun} {before}; {noun}s were moved"
         case "gap":
-            gap = rows_text(last.sequence + 1, sequence - 1)
-            return f"comes after a gap: {gap} missing"
+            return f"comes after a gap: {numbers_text(before + 1, sequence - 1, noun)} missing"
         case None:
             return None
 

@@ -64,7 +64,8 @@ def read_rows(source: Path, column_map: Path) -> tuple[list[ImportedRow], TrialP
     reader = _Reader(source, mapping, sha256)
     rows = list(reader.rows())
     if not rows:
-        raise InputError(f"{source}: holds no episodes, only a header line")
+        left_out = ", ".join(reader.left_out()) or "only a header line"
+        raise InputError(f"{source}: holds no episodes: {left_out}")
     return rows, plan_of_import(source, reader.maker, rows), reader.notes(rows)
 
 
@@ -89,7 +90,7 @@ class _Reader:
             for ours, source in own.items()
             for name in source.names
         }
-        self.remarks = self.comments = self.uncounted = self._decimals = 0
+        self.remarks = self.comments = self.uncounted = self.untried = self._decimals = 0
 
     def rows(self) -> Iterator[ImportedRow]:
         """One row per line that is not blank.
@@ -122,19 +123,23 @@ class _Reader:
 
     def notes(self, rows: Sequence[ImportedRow]) -> Iterator[str]:
         """What somebody should know who looks at the rows only."""
+        yield from (f"{self._path}: {one}" for one in self.left_out())
+        yield from self.maker.notes(self._path, rows)
+
+    def left_out(self) -> Iterator[str]:
+        """What of the table became no row."""
         if self.remarks:
             lines = counted(self.remarks, "line")
-            yield f"{self._path}: {lines} of remarks before the header left out"
+            yield f"{lines} of remarks before the header left out"
         if self.comments:
             begin = "begins" if self.comments == 1 else "begin"
-            yield (
-                f"{self._path}: {counted(self.comments, 'line')} left out that {begin} with"
-                f" {self._map.comment!r}"
-            )
+            lines = counted(self.comments, "line")
+            yield f"{lines} left out that {begin} with {self._map.comment!r}"
         if self.uncounted:
             cells = counted(self.uncounted, "cell")
-            yield f"{self._path}: {cells} without a number of successes left out"
-        yield from self.maker.notes(self._path, rows)
+            yield f"{cells} without a number of successes left out"
+        if self.untried:
+            yield f"{counted(self.untried, 'cell')} of 0 trials left out"
 
     def _rows(self, where: str, part: _Part, cells: Sequence[str]) -> Iterator[ImportedRow]:
         """The rows a line stands for, of one policy where it has columns for each."""
@@ -165,6 +170,7 @@ class _Reader:
             self.uncounted += 1
             return
         successes, trials = counts
+        self.untried += not trials
         values.setdefault("end_detail", f"one of {trials} in a line; their order is not known")
         for number in range(1, trials + 1):
             own = {**values, "success": number <= successes}

@@ -15,7 +15,7 @@ from robo_eval.core.episode import is_below
 from robo_eval.core.errors import InputError, MissingExtraError, PlanError, TrialDirectoryError
 from robo_eval.core.kinds import SYNTHETIC, UNPLAYED, Side
 from robo_eval.log import database, incident_log
-from robo_eval.log.chain import GENESIS, START, Link, row_break, rows_text
+from robo_eval.log.chain import GENESIS, START, Link, break_text, numbers_text
 from robo_eval.log.database import DATABASE, SchemaVersionError, UnreadableError
 from robo_eval.log.directory import NO_TRIAL, PLAN, TRACES, is_trial
 from robo_eval.log.files import PART_SUFFIX
@@ -261,7 +261,7 @@ class _Check:
 
     def _check_row(self, chain: dict[str, Any], cells: dict[str, Any], last: Link) -> Link:
         sequence, row_sha256 = chain["sequence"], chain["row_sha256"]
-        if broken := row_break(last, sequence, chain["previous_sha256"]):
+        if broken := break_text(last, sequence, chain["previous_sha256"]):
             self._problem(DATABASE, broken, sequence)
         self._check_digest(chain, cells)
         self.digests[sequence] = str(row_sha256)
@@ -304,17 +304,19 @@ class _Check:
         counted = manifest.rows
         if last < counted:
             self._problem(
-                DATABASE, f"{rows_text(last + 1, counted)}, which {MANIFEST} counts, missing"
+                DATABASE, f"{numbers_text(last + 1, counted)}, which {MANIFEST} counts, missing"
             )
         elif counted and self.digests.get(counted) != manifest.head:
             self._problem(DATABASE, f"is not the row whose digest {MANIFEST} holds", counted)
         elif self._is_complete and last > counted:
             self._problem(
-                DATABASE, f"{rows_text(counted + 1, last)} came after the trial was complete"
+                DATABASE, f"{numbers_text(counted + 1, last)} came after the trial was complete"
             )
         if not self._is_complete:
-            counts = f"{rows_text(1, counted)} and" if counted else "no rows and"
-            found = f"{rows_text(counted + 1, last)} after that; all" if last > counted else "these"
+            counts = f"{numbers_text(1, counted)} and" if counted else "no rows and"
+            found = (
+                f"{numbers_text(counted + 1, last)} after that; all" if last > counted else "these"
+            )
             # A process that was killed could not write that it is gone.
             ended = manifest.status == "running" and not self._running
             status = "interrupted" if ended else manifest.status

@@ -306,6 +306,9 @@ def test_hours_and_kilometres_come_from_a_table(lab, run, incidents, tmp_path):
     rates = incidents("rates")["sides"]["real"]["rates_per_1000_km"]["near_miss"]
     assert (rates["value"], rates["n"]) == (2.5, 1)
     assert "incidents per 1,000 km, of robots that went 400 km" in run("incidents", "rates").out
+    (tmp_path / "far.csv").write_text("robot,period,hours,km\nfleet,2026-01,700,3222222\n")
+    assert "3,222,222" in run("incidents", "exposure", "far.csv").out
+    assert "robots that went 3,222,622 km" in run("incidents", "rates").out
     before = records(lab)
     (tmp_path / "hours.csv").write_text("robot,period,hours\narm_1,2026-02,100\n")
     assert_refused(run("incidents", "exposure", "hours.csv", "nowhere"), "no such trial")

@@ -85,6 +85,7 @@ def test_a_record_that_they_were_told_stops_the_clock(log, path, say, report, cl
     assert first.is_late(first.due_ns + HOUR)
     assert not first.is_late(first.due_ns)
     assert "overdue by 1 h" in first.text(first.due_ns + HOUR)
+    assert first.text(first.due_ns + 5710 * HOUR).endswith("overdue by 237 days")
     notice = Notice(what="reported", to="The Inspectorate", text="their 4711")
     say(log, notice, by="Operator B", incident_id=one.record_id)
     insurer, done = due(log)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from robo_eval.core.errors import InputError
 from robo_eval_incidents.facts import history, of_incident
-from robo_eval_incidents.hours import hours, speaking_against
+from robo_eval_incidents.hours import hours, may_lie_in, speaking_against
 from robo_eval_incidents.kinds import Correction, Exposure, Nil, Report, plain, times_of
 from robo_eval_incidents.lists import Filter, list_incidents
 from robo_eval_incidents.paper import printed
@@ -42,6 +42,7 @@ CHICAGO = ns(2025, 11, 2, 6, 30)
         ("2026-03 Europe/Berlin", "2026-03 UTC+01:00/2026-03 UTC+02:00"),
         ("2026-03 Europe/London", "2026-03 UTC+00:00/2026-03 UTC+01:00"),
         ("2026-02 America/St_Johns", "2026-02 UTC-03:30"),
+        ("2025", "2025"),
         ("2026-02 Pacific/Auckland", "2026-02 UTC+13:00"),
         ("2026-02 Pacific/Pago_Pago", "2026-02 UTC-11:00"),
         ("2026-02-01T09:07:00Z/2026-03-01T09:07:00Z", "2026-02-01T09:07:00Z/2026-03-01T09:07:00Z"),
@@ -157,6 +158,9 @@ def test_a_shift_is_contradicted_only_by_what_surely_was_in_it(log, say, report)
     begin = day[0] + 8 * HOUR
     quiet = say(log, Nil(start_ns=begin, end_ns=begin + 8 * HOUR, robot="ur5e"))
     assert speaking_against(log, quiet) is None
+    assert [one.robot for one in may_lie_in(log, quiet)] == ["ur5e"]
+    other = say(log, Nil(start_ns=begin, end_ns=begin + 8 * HOUR, robot="other"))
+    assert may_lie_in(log, other) == []
     whole = say(log, Nil(start_ns=day[0], end_ns=day[1], robot="ur5e"))
     found = speaking_against(log, whole)
     assert found is not None

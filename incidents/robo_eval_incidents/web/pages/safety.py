@@ -146,19 +146,14 @@ def withdraw(request: Request, site: ThisSite, form: ThisForm, record_id: str) -
 
 @router.get("/trends")
 def show_trends(
-    request: Request,
-    site: ThisSite,
-    session: Person,
-    robot: str = "",
-    months: str = "",
-    zone: str = "",
+    request: Request, site: ThisSite, session: Person, robot: str = "", months: str = ""
 ) -> HTMLResponse:
     """Rates month by month, what the incidents were, and how long actions wait."""
     robot, problem, found = robot.strip(), "", None
     status = 200
     try:
         count = int(months) if months.isdecimal() and len(months) < 5 else _MONTHS
-        zone = zone.strip() or "UTC"
+        zone = request.query_params.get("zone", "").strip() or "UTC"
         found = trends(site.log, months=count, robot=robot or None, zone=zone)
     except InputError as err:
         problem, status = str(err), status_of(err)
@@ -172,7 +167,6 @@ def show_trends(
         problem=problem,
         found=found,
         robot=robot,
-        zone_named=zone,
         robots=site.robots(),
         places=[_places(one, highest) for one in rates],
         severities_listed=tuple(reversed(Severity)),
