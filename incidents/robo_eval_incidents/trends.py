@@ -11,6 +11,7 @@ from robo_eval.core.defaults import SEVERITIES
 from robo_eval.core.errors import InputError
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.kinds import Side
+from robo_eval.log.cells import zone_of
 from robo_eval_incidents.hours import Finding, hours_rows, total_hours
 from robo_eval_incidents.lists import (
     Filter,
@@ -33,7 +34,7 @@ from robo_eval_incidents.standing import (
     recorded_sides,
     unknown_text,
 )
-from robo_eval_incidents.text import span_of, zone_of
+from robo_eval_incidents.text import span_of
 from robo_eval_incidents.words import Category
 
 MOST_MONTHS: Final = 120
@@ -152,7 +153,7 @@ def trends(
         raise InputError(f"zone: {err}") from err
     today = today or utc_today()
     periods = {name: _within(name, zone, robot) for name in names}
-    found = tuple(_month(log, *one, level) for one in periods.items())
+    found = tuple(_month(log, *one, robot, level) for one in periods.items())
     whole = replace(periods[names[-1]], since_ns=periods[names[0]].since_ns)
     lost = {one.incident_id for wanted in periods.values() for one in undecided(log, wanted)}
     return Trends(
@@ -179,8 +180,7 @@ def _within(month: str, zone: str, robot: str | None) -> Filter:
     return Filter(side=Side.REAL, robot=robot, since_ns=since, until_ns=until)
 
 
-def _month(log: IncidentLog, name: str, wanted: Filter, level: float) -> Month:
-    robot = wanted.robot
+def _month(log: IncidentLog, name: str, wanted: Filter, robot: str | None, level: float) -> Month:
     counts = by_severity([tally(log, replace(wanted, is_sure=True))])
     exposed = hours_rows(log, wanted.since_ns, wanted.until_ns)
     hours = total_hours(exposed.rows, Side.REAL, robot)

@@ -229,3 +229,14 @@ def test_a_pair_id_that_policies_share_is_told_to_be_a_seed(lab):
     assert len(said) == 1
     assert "pair_id 'pos_A3'" in said[0]
     assert "map seed with unit: name" in said[0]
+
+
+def test_lines_of_no_trials_are_told_and_not_taken_for_no_lines(lab):
+    columns = f"columns: {{policy: p, successes: k, trials: n}}\n{SUMS}"
+    with pytest.raises(InputError, match=r"lab\.csv: holds no episodes: 1 cell of 0 trials"):
+        lab("p,k,n\na,0,0\n", columns)
+    with pytest.raises(InputError, match=r"lab\.csv: holds no episodes: only a header line"):
+        lab("p,k,n\n", columns)
+    episodes, said = lab("p,k,n\na,0,0\nb,1,2\n", columns)
+    assert len(episodes) == 2
+    assert any("1 cell of 0 trials left out" in one for one in said)
