@@ -279,3 +279,32 @@ def commands() -> Iterator[Commands]:
     made = Commands()
     yield made
     made.close()
+
+
+@pytest.fixture
+def write_snapshot() -> Callable[..., Path]:
+    """Write a calibration snapshot of two recordings of a gantry; `changed` are its keys."""
+    import yaml
+
+    def write(path: Path, **changed: Any) -> Path:
+        data = {
+            "version": 1,
+            "name": "identified",
+            "task": "RoboEval/CartPole3D-v0",
+            "robot": "gantry",
+            "side": "twin",
+            "made": "2026-11-29T10:00:00Z",
+            "valid": {"from": "1970-01-01", "until": "2999-12-31"},
+            "recordings": [{"id": "rec-1", "episode": "e1"}, {"id": "rec-2", "episode": "e2"}],
+            "constants": {
+                "cart_mass_kg": {"value": 1.3, "by_recording": [1.2, 1.4], "verdict": "identified"}
+            },
+            "noise": {
+                "sensors": {"tilt_noise_rad": 0.002},
+                "force": {"force_noise_n": 0.3, "force_memory_s": 0.4},
+            },
+        } | changed
+        path.write_text(yaml.safe_dump(data))
+        return path
+
+    return write

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -59,6 +60,7 @@ def replay(
 
 def _compare(trial: TrialDirectory, row: Episode) -> dict[str, Any]:
     """How far the simulator is from the robot, by seconds since the start."""
+    from robo_eval.core.errors import InputError
     from robo_eval.core.schedule import base_id_of, environment_keywords, schedule
     from robo_eval.core.task import task_named
     from robo_eval.log.directory import ROBOT_FILE
@@ -73,15 +75,17 @@ def _compare(trial: TrialDirectory, row: Episode) -> dict[str, Any]:
     task = trial.plan.tasks[planned.condition.task]
     keywords = environment_keywords(task, planned, trial.plan.policies[planned.policy])
     adapter = load_adapter(config, task.env, keywords)
-    motion = motion_of(
-        trial.path / str(row.trace_uri), config, adapter, row.initial_state, ticks=row.ticks or 0
-    )
-    simulated = simulate(task.env, row.initial_state, motion.applied, seed=planned.seed, **keywords)
+    bag = trial.path / str(row.trace_uri)
+    motion = motion_of(bag, config, adapter, row.initial_state, ticks=row.ticks or 0)
+    # What was applied is known up to the first tick whose state was not recorded.
+    known = [state for state in takewhile(lambda one: one is not None, motion.states) if state]
+    applied = [force for force in motion.applied[: len(known) - 1] if force is not None]
+    if len(applied) < len(known) - 1:
+        raise InputError(f"{bag}: the robot measures no effort; nothing can be replayed")
+    simulated = simulate(task.env, row.initial_state, applied, seed=planned.seed, **keywords)
     compared = [part for part in task_named(task.env).state if part.is_pose]
     apart: dict[str, list[float]] = {part.place: [] for part in compared}
-    for state, reached in zip(motion.states, simulated, strict=True):
-        if state is None:
-            break
+    for state, reached in zip(known, simulated, strict=True):
         for part in compared:
             apart[part.place].append(part.apart(reached[part.name], state[part.name]))
     within = {

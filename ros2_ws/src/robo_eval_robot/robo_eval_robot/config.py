@@ -13,6 +13,9 @@ from robo_eval.core.names import unknown_name
 from robo_eval.core.yaml_form import Count, Section, first_problem, mapping_of, text_of, validated
 
 PAGE: Final = "docs/robots.md"
+POLICY_COMMAND: Final = "policy/joint_command"
+"""What the policy asks for (`sensor_msgs/JointState`); only the guard hears it. It is told here and
+not with the other topics because bags are read where there is no ROS."""
 Positive = Annotated[float, Field(gt=0.0)]
 NotNegative = Annotated[float, Field(ge=0.0)]
 Flag = Annotated[bool, Strict()]

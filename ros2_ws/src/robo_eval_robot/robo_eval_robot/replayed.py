@@ -13,7 +13,7 @@ import numpy as np
 from robo_eval.core.errors import InputError
 from robo_eval.log.joint_trace import JointTrace, read_joint_trace
 from robo_eval_robot.adapter import Adapter
-from robo_eval_robot.config import RobotConfig
+from robo_eval_robot.config import POLICY_COMMAND, RobotConfig
 from robo_eval_robot.snapshot import ImuReading, JointReading, Snapshot
 
 
@@ -23,11 +23,18 @@ class Motion:
 
     Attributes:
         states: State at the end of each tick, from the start on; None where none was recorded.
-        applied: Force of each tick, as the adapter gives it.
+        applied: Force of each tick, as the adapter gives it; None where none was recorded.
+        asked: Force the policy asked for in each tick: the last it asked for until then; None
+            before the first.
+        stamp_ns: Of each state since the first, nanoseconds; where none was recorded, as planned.
+        set_back: How many stamps are earlier than that of the message recorded before.
     """
 
     states: list[dict[str, Any] | None]
-    applied: list[tuple[float, ...]]
+    applied: list[tuple[float, ...] | None]
+    asked: list[tuple[float, ...] | None]
+    stamp_ns: list[int]
+    set_back: int
 
 
 def motion_of(
@@ -40,8 +47,7 @@ def motion_of(
 ) -> Motion:
     """Read a motion from a bag.
 
-    Each state belongs to the tick its stamp says. What was applied is known up to the first tick
-    whose state was not recorded.
+    Each state belongs to the tick its stamp says.
 
     Args:
         bag: Folder of the bag.
@@ -51,46 +57,72 @@ def motion_of(
         ticks: Most ticks to read.
 
     Raises:
-        InputError: If the bag has no such start, or the robot does not measure what it applies.
+        InputError: If the bag has no such start.
     """
-    snapshots = _snapshots(bag, config)
+    imu_topic = None if config.state.imu is None else config.topic(config.state.imu.topic)
+    trace = read_joint_trace(bag, config.topic(config.state.joint_states), imu_topic)
+    snapshots = _snapshots(trace, has_imu=imu_topic is not None)
     # While a twin is held it shows the same state again and again; the last is where it began.
     begins = [i for i, s in enumerate(snapshots) if adapter.state(s, 0) == dict(start)]
     if not begins:
         raise InputError(f"{bag}: no state in it is the one the episode's row says it started in")
     first = snapshots[begins[-1]]
+    tick_ns = round(1e9 * adapter.tick_s)
     by_tick: dict[int, Snapshot] = {}
     for snapshot in snapshots[begins[-1] :]:
-        tick = round((snapshot.stamp_ns - first.stamp_ns) / 1e9 / adapter.tick_s)
+        tick = round((snapshot.stamp_ns - first.stamp_ns) / tick_ns)
         if 0 <= tick <= ticks:
             by_tick[tick] = snapshot
-    applied = []
-    for tick in range(1, max(by_tick) + 1):
-        if tick not in by_tick:
-            break
-        force = adapter.applied(by_tick[tick])
-        if force is None:
-            raise InputError(f"{bag}: the robot measures no effort; nothing can be replayed")
-        applied.append(force)
-    states = [
-        adapter.state(by_tick[tick], tick) if tick in by_tick else None
-        for tick in range(len(applied) + 1)
+    every = range(max(by_tick) + 1)
+    stamps = [
+        by_tick[tick].stamp_ns - first.stamp_ns if tick in by_tick else tick * tick_ns
+        for tick in every
     ]
-    return Motion(states=states, applied=applied)
+    return Motion(
+        states=[adapter.state(by_tick[tick], tick) if tick in by_tick else None for tick in every],
+        applied=[adapter.applied(by_tick[tick]) if tick in by_tick else None for tick in every[1:]],
+        asked=_asked(
+            bag,
+            config,
+            adapter,
+            [
+                by_tick[tick].received_s
+                if tick in by_tick
+                else first.received_s + stamps[tick] / 1e9
+                for tick in every[1:]
+            ],
+        ),
+        stamp_ns=stamps,
+        set_back=trace.set_back,
+    )
 
 
-def _snapshots(bag: Path, config: RobotConfig) -> list[Snapshot]:
-    imu_topic = None if config.state.imu is None else config.topic(config.state.imu.topic)
-    trace = read_joint_trace(bag, config.topic(config.state.joint_states), imu_topic)
+def _asked(
+    bag: Path, config: RobotConfig, adapter: Adapter, ends_s: list[float]
+) -> list[tuple[float, ...] | None]:
+    """What the policy had asked for last when the end of each tick was received.
+
+    By the recorder's clock: policy and driver stamp their messages by two others.
+    """
+    try:
+        trace = read_joint_trace(bag, config.topic(POLICY_COMMAND))
+    except InputError:
+        return [None] * len(ends_s)
+    forces = [adapter.applied(snapshot) for snapshot in _snapshots(trace, has_imu=False)]
+    places = np.searchsorted(trace.received_ns, np.multiply(ends_s, 1e9), side="left") - 1
+    return [forces[place] if place >= 0 else None for place in places]
+
+
+def _snapshots(trace: JointTrace, *, has_imu: bool) -> list[Snapshot]:
     found = []
     for row, stamp in enumerate(trace.stamp_ns):
-        imu = _imu_at(trace, int(stamp))
-        if imu_topic is not None and imu is None:
+        imu = _imu_at(trace, int(stamp)) if has_imu else None
+        if has_imu and imu is None:
             continue
         found.append(
             Snapshot(
                 stamp_ns=int(stamp),
-                received_s=0.0,
+                received_s=trace.received_ns[row] / 1e9,
                 joints={
                     name: JointReading(
                         position=float(trace.position[row, column]),

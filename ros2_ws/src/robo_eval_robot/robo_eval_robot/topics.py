@@ -7,8 +7,8 @@ from typing import Final
 from builtin_interfaces.msg import Time
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
 
-POLICY_COMMAND: Final = "policy/joint_command"
-"""What the policy asks for (`sensor_msgs/JointState`); only the guard hears it."""
+from robo_eval_robot.config import POLICY_COMMAND as POLICY_COMMAND
+
 POLICY_HEARTBEAT: Final = "heartbeat/policy"
 """`std_msgs/Header` from the policy's control loop."""
 DRIVER_HEARTBEAT: Final = "heartbeat/driver"
