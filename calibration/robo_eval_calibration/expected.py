@@ -1,0 +1,116 @@
+"""What recordings will tell of constants before anything is fitted, and which motion tells more."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from robo_eval_calibration.fit import free_names, units_of
+from robo_eval_calibration.innovations import Model, physics_of, whitened
+from robo_eval_calibration.intervals import (
+    Judged,
+    correlations_of,
+    covariance_of,
+    judged,
+    multiple_of,
+)
+from robo_eval_calibration.recordings import Array, Recording
+from robo_eval_calibration.unit_fit import bounds_of, tracks_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expected:
+    """What a fit of some recordings will say.
+
+    Attributes:
+        half_widths: Of the intervals, by free constant.
+        judged: Verdicts that follow, by constant.
+        correlations: Of the constants in the order of `half_widths`, shape (P, P).
+        singular_value: The smallest of all columns, each times the wanted half-width: how many
+            standard deviations the errors change by where constants change by what is wanted, along
+            what is told worst.
+    """
+
+    half_widths: Mapping[str, float]
+    judged: Mapping[str, Judged]
+    correlations: Array
+    singular_value: float
+
+
+def expected(
+    model: Model,
+    recordings: Sequence[Recording],
+    constants: Mapping[str, float],
+    noise: Mapping[str, float],
+    given: Mapping[str, float] | None = None,
+) -> Expected:
+    """Half-widths and correlations that a fit of recordings such as these will have.
+
+    Args:
+        model: The simulator.
+        recordings: Measured, or simulated with these constants; a group is one unit.
+        constants: Those of the physics, as they may be: nominal, or found last.
+        noise: Of sensors and hidden force, by constant.
+        given: Constants that will not be looked for.
+    """
+    task = model.task
+    names = free_names(task, recordings, given or {})
+    free = [physics_of(task)[name] for name in names]
+    spans = np.subtract(*bounds_of(free)[::-1])
+    every, variances = [], []
+    for unit in units_of(recordings):
+        tracks = tracks_of(model, unit, {**constants, **(given or {})}, names)
+        rows = np.vstack([one.rows for one in whitened(task, tracks, noise)])[:, 1:]
+        every.append(rows)
+        variances.append(np.diag(covariance_of(rows, spans)))
+    # As the mean of so many recordings that weigh what they tell.
+    sds = np.sqrt(1.0 / (1.0 / np.array(variances)).sum(axis=0))
+    halves = dict(zip(names, (multiple_of(len(every)) * sds).tolist(), strict=True))
+    stacked = np.vstack(every)
+    scaled = stacked * np.array([one.wanted for one in free])
+    least = float(np.linalg.eigvalsh(scaled.T @ scaled)[0]) if names else 0.0
+    return Expected(
+        half_widths=halves,
+        judged=judged(free, halves, stacked),
+        correlations=correlations_of(covariance_of(stacked, spans)),
+        singular_value=math.sqrt(max(0.0, least)),
+    )
+
+
+def next_motions(
+    model: Model,
+    recordings: Sequence[Recording],
+    candidates: Mapping[str, Callable[[], Sequence[Recording]]],
+    constants: Mapping[str, float],
+    noise: Mapping[str, float],
+    given: Mapping[str, float] | None = None,
+) -> list[tuple[str, Expected]]:
+    """Motions by what they would tell beside the recordings there are, the best first.
+
+    One in which a constant is known to be more, as by a load, is a unit with one without.
+
+    Args:
+        model: The simulator.
+        recordings: Those there are.
+        candidates: By name, each a function that simulates some recordings of a motion.
+        constants: As of `expected`.
+        noise: As of `expected`.
+        given: As of `expected`.
+    """
+    told = [
+        (name, expected(model, _beside(recordings, play()), constants, noise, given))
+        for name, play in candidates.items()
+    ]
+    return sorted(told, key=lambda one: -one[1].singular_value)
+
+
+def _beside(there: Sequence[Recording], more: Sequence[Recording]) -> list[Recording]:
+    """Recordings and further ones, grouped where those differ in what is known."""
+    if not any(one.known for one in more):
+        return [*there, *more]
+    return [
+        replace(one, group=f"next-{at}") for part in (there, more) for at, one in enumerate(part)
+    ]

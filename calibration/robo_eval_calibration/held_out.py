@@ -1,0 +1,94 @@
+"""Whether constants foretell recordings better that were not used to find them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from robo_eval.stats.estimate import Estimate
+from robo_eval_calibration.innovations import Model, whitened
+from robo_eval_calibration.intervals import random_effects
+from robo_eval_calibration.recordings import Recording
+from robo_eval_calibration.unit_fit import tracks_of
+
+MARGIN: Final = 0.02
+"""Share by which the error has to fall: what falls by less is no gain for who plays it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldOut:
+    """Errors of recordings that were not used.
+
+    Attributes:
+        fall: Share by which the error falls, mean over recordings by its logarithm.
+        before: Root mean square of each recording's innovations with nominal constants.
+        after: With those that were found.
+    """
+
+    fall: Estimate
+    before: tuple[float, ...]
+    after: tuple[float, ...]
+
+    @property
+    def reason(self) -> str | None:
+        """Why the constants are not accepted; None if they are."""
+        if self.fall.low is None:
+            return self.fall.reason
+        if self.fall.low > MARGIN:
+            return None
+        return (
+            f"the error of recordings that were not used falls by {self.fall.value:.1%}, surely by"
+            f" {self.fall.low:.1%}; more than {MARGIN:.0%} is needed"
+        )
+
+
+def held_out(
+    model: Model,
+    recordings: Sequence[Recording],
+    found: Mapping[str, float],
+    nominal: Mapping[str, float],
+    noise: Mapping[str, float],
+) -> HeldOut:
+    """Compare what is foretold with constants that were found and with nominal ones.
+
+    Args:
+        model: The simulator.
+        recordings: None of them used for `found`.
+        found: All constants of the physics.
+        nominal: The same, nominal.
+        noise: Of sensors and hidden force, by constant, for both.
+    """
+    errors = []
+    for constants in (nominal, found):
+        tracks = tracks_of(model, tuple(recordings), constants)
+        errors.append([
+            math.sqrt(float(np.mean(one.values[track.is_there] ** 2)))
+            for one, track in zip(whitened(model.task, tracks, noise), tracks, strict=True)
+        ])  # fmt: skip
+    before, after = errors
+    n = len(recordings)
+    # Errors within the noise say nothing of each other.
+    ratios = np.log(np.maximum(after, 1.0) / np.maximum(before, 1.0)).tolist()
+    # Of recordings that tell no error of their own this is the t interval of their mean.
+    mean, _ = random_effects(ratios, [0.0] * n, unit="")
+    low, high = (
+        None if n < 2 or end is None else -math.expm1(end) for end in (mean.high, mean.low)
+    )
+    return HeldOut(
+        fall=Estimate(
+            value=-math.expm1(mean.value or 0.0),
+            low=low,
+            high=high,
+            level=mean.level,
+            n=n,
+            method="t" if n > 1 else "none",
+            unit="ratio",
+            reason=None if n > 1 else "one recording was held out; two at least have an interval",
+        ),
+        before=tuple(before),
+        after=tuple(after),
+    )

@@ -1,0 +1,242 @@
+"""Whether any constants explain recordings, or the simulator lacks something."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from scipy.special import stdtr
+
+from robo_eval.core.task import TaskSpec
+from robo_eval.stats.multiple import holm
+from robo_eval_calibration.innovations import (
+    DELAY,
+    FORCE,
+    MEMORY,
+    Model,
+    Track,
+    complete,
+    forces_of,
+    physics_of,
+    solved,
+    whitened,
+)
+from robo_eval_calibration.recordings import Array, Recording
+from robo_eval_calibration.unit_fit import tracks_of
+
+HORIZON: Final = 15
+"""Ticks of a replay from a measured state."""
+_EVERY: Final = 5
+"""Ticks between starts of replays."""
+LEAST_SKILL: Final = 0.9
+MOST_SHARE: Final = 0.3
+ALPHA: Final = 0.025
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Missing:
+    """A force that the simulator has not, estimated beside its constants.
+
+    Attributes:
+        name: What it is.
+        unit: Of its size.
+        size: Mean over units.
+        p: Of no such force, by t over units, adjusted for all forces that were tried; None with one
+            unit.
+    """
+
+    name: str
+    unit: str
+    size: float
+    p: float | None
+
+    @property
+    def is_found(self) -> bool:
+        """Whether the recordings show it."""
+        return self.p is not None and self.p <= ALPHA
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Structure:
+    """What speaks against every choice of constants.
+
+    Attributes:
+        missing: Every force that was tried.
+        skill: How much better replays of some ticks foretell recordings that were not used than a
+            simulator without any push does, beyond what noise and hidden force explain: 1 is
+            without further error, 0 no better; None if no recording is long enough.
+        share: Hidden force as a share of the applied one; None if none was applied.
+        bounds: Constants that are pressed against a bound.
+    """
+
+    missing: tuple[Missing, ...]
+    skill: float | None
+    share: float | None
+    bounds: tuple[str, ...]
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why no constants explain the recordings; none if some do."""
+        found = [
+            f"{one.name} of {one.size:.3g} {one.unit} is missing from the simulator"
+            for one in self.missing
+            if one.is_found
+        ]
+        if self.skill is not None and self.skill < LEAST_SKILL:
+            found.append(
+                f"replays of {HORIZON} ticks have a skill of {self.skill:.2f}; {LEAST_SKILL} is"
+                " needed"
+            )
+        if self.share is not None and self.share > MOST_SHARE:
+            found.append(
+                f"the hidden force is {self.share:.2f} of the applied one; {MOST_SHARE} is the most"
+            )
+        found += [f"{name} is pressed against its bound" for name in self.bounds]
+        return tuple(found)
+
+
+def structure_of(
+    model: Model,
+    units: Sequence[tuple[Recording, ...]],
+    tracks: Sequence[Sequence[Track]],
+    constants: Sequence[Mapping[str, float]],
+    noise: Mapping[str, float],
+    bounds: Sequence[str] = (),
+) -> Structure:
+    """Look for what constants cannot explain.
+
+    Args:
+        model: The simulator.
+        units: Recordings that share their constants.
+        tracks: Each of them as the simulator foretells it.
+        constants: Those found in each unit.
+        noise: By constant.
+        bounds: Constants that are pressed against a bound.
+    """
+    white = []
+    for unit, own, found in zip(units, tracks, constants, strict=True):
+        pushed = tracks_of(model, unit, found, with_pushes=True)
+        more = [
+            _by_forces(model.task, one, track, noise)
+            for one, track in zip(unit, pushed, strict=True)
+        ]
+        white.append(whitened(model.task, own, noise, more))
+    forces = [forces_of(one, c.get(DELAY, 0.0) / model.task.tick_s)
+              for unit, c in zip(units, constants, strict=True) for one in unit]  # fmt: skip
+    applied = math.sqrt(float(np.nanmean(np.concatenate(forces) ** 2)))
+    return Structure(
+        missing=_missing([np.vstack([one.rows for one in own]) for own in white]),
+        skill=_skill(model, units, tracks, constants, noise),
+        share=noise.get(FORCE, 0.0) / applied if applied else None,
+        bounds=tuple(bounds),
+    )
+
+
+_FORCES: Final = (("dry friction", "N"), ("a spring", "N/m"))
+
+
+def _by_forces(
+    task: TaskSpec, recording: Recording, track: Track, noise: Mapping[str, float]
+) -> Array:
+    """Derivative of the errors by the size of each force that may be missing, shape (T, C, K)."""
+    names = [channel.name for channel in task.channels]
+    rates = {
+        one.rate_of: (names.index(one.name), one.noise) for one in task.channels if one.rate_of
+    }
+    # Motors act on the first channels that are no rates.
+    moved = [name for name in names if name in rates][: track.reach.shape[1]]
+    position = recording.states[:-1, [names.index(name) for name in moved]]
+    velocity = recording.states[:-1, [rates[name][0] for name in moved]]
+    # Noise of a velocity near zero says nothing of its sign.
+    slow = 2.0 * np.array([noise[rates[name][1]] for name in moved])
+    forces = np.stack([-np.tanh(velocity / slow), -position], axis=2)
+    columns: Array = -np.einsum("tca,taf->tcf", track.pushes, forces)
+    columns[~track.is_there] = 0.0
+    return columns
+
+
+def _missing(rows: Sequence[Array]) -> tuple[Missing, ...]:
+    """Sizes of forces that may be missing, each estimated beside the constants in each unit."""
+    count = len(_FORCES)
+    sizes = np.empty((len(rows), count))
+    for index, unit in enumerate(rows):
+        free = unit.shape[1] - count
+        for at in range(count):
+            found, _ = solved(-unit[:, 0], unit[:, [*range(1, free), free + at]])
+            sizes[index, at] = found[-1]
+    mean, n = sizes.mean(axis=0), len(sizes)
+    adjusted: list[float | None] = [None] * count
+    if n > 1:
+        error = np.maximum(sizes.std(axis=0, ddof=1) / math.sqrt(n), 1e-300)
+        # To one side: friction brakes, and a spring pulls back.
+        adjusted = list(holm(stdtr(n - 1, -mean / error)))
+    return tuple(
+        Missing(name=name, unit=unit, size=float(size), p=p if p is None else float(p))
+        for (name, unit), size, p in zip(_FORCES, mean, adjusted, strict=True)
+    )
+
+
+def _skill(
+    model: Model,
+    units: Sequence[tuple[Recording, ...]],
+    tracks: Sequence[Sequence[Track]],
+    constants: Sequence[Mapping[str, float]],
+    noise: Mapping[str, float],
+) -> float | None:
+    """Share of the squares of errors of an unpushed simulator that replays are rid of.
+
+    Each unit is played with the constants of another: together they fit there, which means of
+    constants that are hardly told apart would not.
+    """
+    pushed, unpushed = [], []
+    for index, (unit, own) in enumerate(zip(units, tracks, strict=True)):
+        used = constants[index - 1]
+        for one, track in zip(unit, own, strict=True):
+            known = {**used, **{name: used[name] + more for name, more in one.known.items()}}
+            missed, still = _replayed(model, one, known)
+            pushed.append(missed**2 - _foreseen(model.task, track, noise))
+            unpushed.append(still**2)
+    beyond, most = np.concatenate(pushed), np.concatenate(unpushed)
+    if not len(beyond):
+        return None
+    return min(1.0, 1.0 - float(np.mean(beyond.mean(axis=0) / most.mean(axis=0))))
+
+
+def _foreseen(task: TaskSpec, track: Track, noise: Mapping[str, float]) -> Array:
+    """Squares of errors of a replay that noise and hidden force alone explain, shape (C,)."""
+    sensors = np.array([noise[channel.noise] ** 2 for channel in task.channels])
+    size, motors = track.reach.shape
+    kept = math.exp(-task.tick_s / noise[MEMORY]) if noise[MEMORY] > 0.0 else 0.0
+    onward = np.block([
+        [track.turn, noise[FORCE] * track.reach],
+        [np.zeros((motors, size)), kept * np.eye(motors)],
+    ])  # fmt: skip
+    spread = np.diag(np.r_[sensors, np.ones(motors)])
+    new = np.diag(np.r_[np.zeros(size), np.full(motors, 1.0 - kept * kept)])
+    for _ in range(HORIZON):
+        spread = onward @ spread @ onward.T + new
+    return np.asarray(np.diag(spread)[:size] + sensors, dtype=np.float64)
+
+
+def _replayed(
+    model: Model, recording: Recording, constants: Mapping[str, float]
+) -> tuple[Array, Array]:
+    """Errors after some ticks from each of many states, with pushes and without, both (N, C)."""
+    states = recording.states
+    forces = forces_of(recording, constants.get(DELAY, 0.0) / model.task.tick_s)
+    known, pushed = complete(states), complete(forces)
+    starts = np.array([
+        at for at in range(0, len(forces) - HORIZON + 1, _EVERY)
+        if known[at] and known[at + HORIZON] and pushed[at : at + HORIZON].all()
+    ], dtype=np.int64)  # fmt: skip
+    used = {name: constants[name] for name in physics_of(model.task) if name != DELAY}
+    ends = []
+    for pushes in (forces, np.zeros_like(forces)):
+        now = states[starts]
+        for tick in range(HORIZON if len(starts) else 0):
+            now = model.predict(now, pushes[starts + tick], used)
+        ends.append(states[starts + HORIZON] - now)
+    return ends[0], ends[1]

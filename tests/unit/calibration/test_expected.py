@@ -1,0 +1,54 @@
+"""What is foreseen before a fit, and how constants do on recordings that were not used."""
+
+import pytest
+
+from robo_eval_calibration.expected import expected, next_motions
+from robo_eval_calibration.held_out import held_out
+from robo_eval_calibration.innovations import physics_of
+from robo_eval_calibration.intervals import Verdict, half_width
+
+FORCE = {"force_noise_n": 0.3, "force_memory_s": 0.4}
+
+
+@pytest.fixture(scope="module")
+def nominal(gantry):
+    return {name: one.nominal for name, one in physics_of(gantry.task).items()}
+
+
+def test_expected_half_widths_are_those_of_the_fit(gantry, play, nominal, noise, given, found):
+    recordings = [play(seed) for seed in range(4)]
+    foreseen = expected(gantry, recordings, nominal, noise | FORCE, given)
+    for name, half in foreseen.half_widths.items():
+        assert 0.3 < half / half_width(found.found[name].estimate) < 3.0, name
+    assert foreseen.judged["cart_mass_kg"].verdict is Verdict.IDENTIFIED
+    assert foreseen.judged["slide_friction_n_s_m"].verdict is Verdict.WEAK
+
+
+def test_a_load_is_the_next_motion_where_the_gain_is_unknown(gantry, play, nominal, hidden, noise):
+    heavy = {"hidden": hidden | {"cart_mass_kg": 1.8}, "known": {"cart_mass_kg": 0.5}}
+    candidates = {
+        "balancer": lambda: [play(seed) for seed in (9, 10)],
+        "excited": lambda: [play(seed, excited=0.3) for seed in (9, 10)],
+        "loaded": lambda: [play(seed, **heavy) for seed in (9, 10)],
+    }
+    there = [play(seed) for seed in (0, 1)]
+    told = next_motions(gantry, there, candidates, nominal, noise | FORCE, {"pole_mass_kg": 0.1})
+    assert [name for name, _ in told] == ["loaded", "excited", "balancer"]
+    widths = {name: one.half_widths["push_gain"] for name, one in told}
+    assert widths["loaded"] < 0.2 * widths["balancer"]
+
+
+def test_constants_are_accepted_where_errors_fall_on_other_recordings(
+    gantry, play, nominal, hidden, noise
+):
+    others = [play(seed) for seed in (20, 21, 22)]
+    better = held_out(gantry, others, nominal | hidden, nominal, noise | FORCE)
+    assert better.reason is None
+    assert better.fall.low > 0.5
+    slightly = nominal | {"cart_mass_kg": 1.005}
+    usual = [play(seed, hidden={}) for seed in (20, 21, 22)]
+    same = held_out(gantry, usual, slightly, nominal, noise | FORCE)
+    assert "more than 2% is needed" in same.reason
+    alone = held_out(gantry, others[:1], nominal | hidden, nominal, noise | FORCE)
+    assert alone.fall.low is None
+    assert "one recording" in alone.reason
