@@ -1,0 +1,301 @@
+"""What a calibration found: a dated file that simulated episodes can be played with."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from datetime import date, datetime
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, Self
+
+import yaml
+from pydantic import ConfigDict, Field, Strict, model_validator
+
+from robo_eval.core.errors import InputError, PlanError
+from robo_eval.core.kinds import Side
+from robo_eval.core.names import unknown_name
+from robo_eval.core.task import task_of
+from robo_eval.core.yaml_form import NAME_PATTERN, Count, Section, mapping_of, text_of, validated
+from robo_eval.log.files import write_atomically
+
+VERSION: Final = 1
+PAGE: Final = "docs/calibration.md"
+NOISE: Final = "noise"
+DISTURBANCE: Final = "disturbance"
+"""Stages of constants that are no physics."""
+
+Name = Annotated[str, Field(pattern=NAME_PATTERN)]
+Sha256 = Annotated[str, Field(pattern=r"^([0-9a-f]{64})?$")]
+Verdict = Literal[
+    "given", "identified", "weak", "not identifiable", "at a bound", "not moved"
+]  # fmt: skip
+
+
+class _Named(Section):
+    """A section with keys that are words of Python, which end in `_` here."""
+
+    model_config = ConfigDict(alias_generator=lambda name: name.rstrip("_"), populate_by_name=True)
+
+
+class Validity(_Named):
+    """The days on which it may be played."""
+
+    from_: date
+    until: date
+    by: str = ""
+    """What set the end."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.until < self.from_:
+            raise ValueError(f"until: {self.until} is before from: {self.from_}")
+        return self
+
+
+class Used(Section):
+    """A recording it was made from."""
+
+    id: Name
+    episode: str
+    sha256: Sha256 = ""
+    content: Sha256 = ""
+    """Digest of its numbers alone, which a copy under another name shares."""
+    group: str = ""
+    dropped: str | None = None
+    """Why it does not count; None if it does."""
+
+
+class Identified(_Named):
+    """What is known of a constant."""
+
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    unit: str = ""
+    nominal: float | None = None
+    n: Annotated[Count, Field(ge=0)] = 0
+    """Recordings, or groups of them, behind it."""
+    by_recording: tuple[float | None, ...] = ()
+    """Estimate of each recording, in their order; None of one that was dropped."""
+    between_sd: float | None = None
+    method: str = ""
+    verdict: Verdict
+    with_: tuple[str, ...] = ()
+    """Constants it cannot be told apart from."""
+    reason: str | None = None
+    """Why it is not identified; None if it is."""
+    kept: float | None = None
+    """What is played instead of `value`; None if `value` is."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.value is None and self.kept is None:
+            raise ValueError("value: is missing, and so is `kept`; one of the two is played")
+        low, high = self.low, self.high
+        if low is not None and high is not None and not low <= (self.value or low) <= high:
+            raise ValueError(f"value: {self.value} is not from low: {low} to high: {high}")
+        return self
+
+
+class Noise(Section):
+    """Standard deviations that were fitted, by the constant that plays them."""
+
+    sensors: dict[str, Annotated[float, Field(ge=0.0)]] = Field(default_factory=dict)
+    force: dict[str, Annotated[float, Field(ge=0.0)]] = Field(default_factory=dict)
+    """Of the disturbance: its standard deviation and its memory."""
+
+
+class Residuals(Section):
+    """What the constants leave unexplained."""
+
+    verdict: Literal["explained", "structure"] = "explained"
+    """`structure`: no constants explain these recordings."""
+    chi2: float | None = None
+    skill: float | None = None
+    """Of held-out replay, against a simulator that nobody pushes; 1 is perfect."""
+    share: float | None = None
+    """Hidden force by applied force."""
+    missing: tuple[str, ...] = ()
+    """What the recordings show and the model lacks, with its size."""
+    reasons: tuple[str, ...] = ()
+    """Why no constants explain them."""
+    correlations: dict[str, float] = Field(default_factory=dict)
+    """Of two estimates, by `NAME NAME`."""
+
+
+class Accepted(Section):
+    """Whether it foretells recordings that it was not made from."""
+
+    verdict: Annotated[bool, Strict()] = False
+    fall: float | None = None
+    """Share by which the error of held-out recordings falls."""
+    low: float | None = None
+    high: float | None = None
+    n: Annotated[Count, Field(ge=0)] = 0
+    reason: str | None = "not validated yet"
+
+
+class Digests(Section):
+    """What it came from."""
+
+    environment: str = ""
+    engine: str = ""
+    code: str = ""
+    plan: str = ""
+
+
+class Snapshot(Section):
+    """What a calibration found; see docs/calibration.md."""
+
+    version: Literal[1] = VERSION
+    name: Name
+    task: str
+    robot: str
+    side: Side
+    made: datetime
+    valid: Validity
+    recordings: Annotated[tuple[Used, ...], Field(min_length=1)]
+    keywords: dict[str, Any] = Field(default_factory=dict)
+    """What the environment was made with beside its constants."""
+    held_out: tuple[str, ...] = ()
+    """Episodes that were kept for `validate`."""
+    constants: dict[str, Identified]
+    noise: Noise = Field(default_factory=Noise)
+    residuals: Residuals = Field(default_factory=Residuals)
+    accepted: Accepted = Field(default_factory=Accepted)
+    digests: Digests = Field(default_factory=Digests)
+    seed: Count = 0
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        twice = [name for name, n in Counter(one.id for one in self.recordings).items() if n > 1]
+        if twice:
+            raise ValueError(f"recordings: {twice[0]} is there twice")
+        for name, one in self.constants.items():
+            if one.by_recording and len(one.by_recording) != len(self.recordings):
+                raise ValueError(
+                    f"constants.{name}.by_recording: has {len(one.by_recording)} numbers for"
+                    f" {len(self.recordings)} recordings"
+                )
+        return self
+
+    @property
+    def used(self) -> list[Used]:
+        """The recordings that count."""
+        return [one for one in self.recordings if one.dropped is None]
+
+    @property
+    def tells(self) -> bool:
+        """Whether anything was found of a constant."""
+        silent = ("given", "not identifiable", "not moved")
+        return any(one.verdict not in silent for one in self.constants.values())
+
+    def row_names(self) -> list[str]:
+        """What rows that are played with it say: a name for each recording."""
+        return [f"{self.name}/{one.id}" for one in self.used]
+
+    def played(
+        self, recording: str | None = None, *, noise: bool = True, force: bool = True
+    ) -> dict[str, float]:
+        """What `constants` of an environment is to be.
+
+        Args:
+            recording: Id of the recording whose estimates are played, for their spread; None plays
+                those of all together.
+            noise: Whether sensors are as noisy as was found.
+            force: Whether the hidden force acts.
+
+        Raises:
+            UnknownNameError: If there is no such recording.
+        """
+        ids = [one.id for one in self.recordings]
+        if recording is not None and recording not in ids:
+            raise unknown_name(f"recording of calibration {self.name}", recording, ids)
+        found = {}
+        for name, one in self.constants.items():
+            value = one.value if one.kept is None else one.kept
+            if recording is not None and one.kept is None and one.by_recording:
+                own = one.by_recording[ids.index(recording)]
+                value = value if own is None else own
+            found[name] = float(value if value is not None else 0.0)
+        found |= self.noise.sensors if noise else {}
+        found |= self.noise.force if force else {}
+        # A recording's own estimate may lie beyond what the simulator takes.
+        spec = task_of(self.task)
+        for known in () if spec is None else spec.constants:
+            if known.name in found:
+                found[known.name] = min(max(found[known.name], known.low), known.high)
+        return found
+
+    def numbers(self) -> Iterator[tuple[str, str, float]]:
+        """Every number that is played of all recordings: field, constant, value."""
+        for name, one in self.constants.items():
+            for field, value in (("value", one.value), ("kept", one.kept)):
+                if value is not None:
+                    yield f"constants.{name}.{field}", name, value
+        for field, found in (("sensors", self.noise.sensors), ("force", self.noise.force)):
+            for name, value in found.items():
+                yield f"noise.{field}.{name}", name, value
+
+    def problems(
+        self, *, task: str = "", robot: str = "", day: date | None = None, environment: str = ""
+    ) -> list[str]:
+        """Why it should not be played, each in a sentence; what is left empty is not compared.
+
+        Args:
+            task: Gymnasium id of what is played.
+            robot: Whose simulated half it is.
+            day: On which day.
+            environment: Digest of the environment.
+        """
+        found = []
+        if task and task != self.task:
+            found.append(f"it is of task {self.task}, and {task} is played")
+        if robot and robot != self.robot:
+            found.append(f"it is of robot {self.robot}, and not of {robot}")
+        if day is not None and not self.valid.from_ <= day <= self.valid.until:
+            found.append(
+                f"it is valid from {self.valid.from_} to {self.valid.until}, and {day} is not"
+            )
+        if environment and self.digests.environment not in ("", environment):
+            found.append("the environment was changed since it was made")
+        return found
+
+
+def read_snapshot(path: Path) -> Snapshot:
+    """Read a snapshot.
+
+    Raises:
+        PlanError: If it is missing or no snapshot, a constant is unknown to its task, or beyond
+            its bounds; the message names file and field.
+    """
+    text = text_of(path, "calibration")
+    data = mapping_of(text, str(path), "a calibration snapshot is", PAGE)
+    version = data.get("version")
+    if isinstance(version, int) and version > VERSION:
+        raise PlanError(
+            f"{path}: version: {version} is newer than this program's {VERSION}; install a newer"
+            " robo-eval to read it"
+        )
+    found = validated(data, Snapshot, str(path))
+    spec = task_of(found.task)
+    if spec is not None:
+        for field, name, value in found.numbers():
+            try:
+                spec.checked({name: value})
+            except InputError as err:
+                problem = str(err).removeprefix(f"constants.{name}: ")
+                raise PlanError(f"{path}: {field}: {problem}; calibrate again") from err
+    return found
+
+
+def write_snapshot(snapshot: Snapshot, path: Path) -> None:
+    """Write a snapshot: whole, or not at all.
+
+    Raises:
+        TrialDirectoryError: If it cannot be written; an older one stays.
+    """
+    data: dict[str, Any] = snapshot.model_dump(mode="json", by_alias=True)
+    head = f"# Calibration of a simulator; {PAGE} says what is in it.\n"
+    text = yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=100)
+    write_atomically(path, (head + text).encode())

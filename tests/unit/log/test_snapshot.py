@@ -1,0 +1,198 @@
+"""A calibration snapshot says the same when it is read again, and a broken one says where."""
+
+from datetime import UTC, date, datetime
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from robo_eval.core.errors import PlanError, TrialDirectoryError, UnknownNameError
+from robo_eval.core.task import task_named
+from robo_eval.log import files
+from robo_eval.log.snapshot import (
+    Accepted,
+    Identified,
+    Noise,
+    Residuals,
+    Snapshot,
+    Used,
+    Validity,
+    read_snapshot,
+    write_snapshot,
+)
+
+TASK = "RoboEval/CartPole3D-v0"
+MASS = Identified(
+    value=1.3, low=1.29, high=1.31, unit="kg", nominal=1.0, n=2, by_recording=(1.25, 99.0),
+    between_sd=0.01, method="re_kh", verdict="identified",
+)  # fmt: skip
+
+
+def snapshot(**changes):
+    return Snapshot(
+        **{
+            "name": "identified", "task": TASK, "robot": "gantry", "side": "twin",
+            "made": datetime(2026, 11, 29, 10, tzinfo=UTC),
+            "valid": Validity(from_=date(2026, 11, 29), until=date(2026, 12, 13), by="calendar"),
+            "recordings": (
+                Used(id="rec-1", episode="e1", sha256="a" * 64),
+                Used(id="rec-2", episode="e2"),
+                Used(id="rec-3", episode="e3", dropped="fell at once"),
+            ),
+            "constants": {
+                "cart_mass_kg": MASS.model_copy(update={"by_recording": (1.25, 99.0, None)}),
+                "pole_mass_kg": Identified(verdict="weak", with_=("cart_mass_kg",), kept=0.1),
+            },
+            "noise": Noise(sensors={"position_noise_m": 0.001}, force={"force_noise_n": 0.3}),
+        }
+        | changes
+    )  # fmt: skip
+
+
+LOW, HIGH = next((c.low, c.high) for c in task_named(TASK).constants if c.name == "cart_mass_kg")
+texts = st.text(st.characters(exclude_categories=("Cs", "Cc")), max_size=20)
+names = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,20}", fullmatch=True)
+shares = st.one_of(st.none(), st.floats(1e-6, 1e6))
+
+
+@given(
+    name=names,
+    robot=texts,
+    value=st.floats(LOW, HIGH),
+    recordings=st.lists(
+        st.tuples(names, texts, st.none() | texts), min_size=1, unique_by=lambda one: one[0]
+    ),
+    reason=st.none() | texts,
+    numbers=st.tuples(shares, shares, shares),
+    keywords=st.dictionaries(names, st.one_of(st.booleans(), st.integers(0, 9), texts), max_size=3),
+)  # fmt: skip
+def test_what_is_written_is_read(
+    tmp_path_factory, name, robot, value, recordings, reason, numbers, keywords
+):
+    made = snapshot(
+        name=name,
+        robot=robot,
+        recordings=tuple(
+            Used(id=id_, episode=episode, dropped=dropped) for id_, episode, dropped in recordings
+        ),
+        constants={
+            "cart_mass_kg": Identified(
+                value=value, verdict="identified", by_recording=(value,) * len(recordings),
+                reason=reason,
+            ),
+        },
+        residuals=Residuals(chi2=numbers[0], skill=numbers[1], share=numbers[2], reasons=("x",)),
+        accepted=Accepted(reason=reason),
+        keywords=keywords,
+    )  # fmt: skip
+    path = tmp_path_factory.mktemp("snapshot") / "made.yaml"
+    write_snapshot(made, path)
+    assert read_snapshot(path) == made
+
+
+def test_rows_are_named_by_the_recordings_that_count():
+    assert snapshot().row_names() == ["identified/rec-1", "identified/rec-2"]
+
+
+def test_what_is_played():
+    made = snapshot()
+    everything = {
+        "cart_mass_kg": 1.3, "pole_mass_kg": 0.1, "position_noise_m": 0.001, "force_noise_n": 0.3,
+    }  # fmt: skip
+    assert made.played() == everything
+    assert made.played("rec-1") == everything | {"cart_mass_kg": 1.25}
+    assert made.played(noise=False, force=False).keys() == {"cart_mass_kg", "pole_mass_kg"}
+    # A recording's estimate beyond the bounds is played at the bound.
+    assert made.played("rec-2")["cart_mass_kg"] == HIGH
+    with pytest.raises(UnknownNameError, match="rec-1"):
+        made.played("rec-9")
+
+
+@pytest.mark.parametrize(
+    ("given_", "word"),
+    [
+        ({"task": "RoboEval/PickPlace-v0"}, "PickPlace"),
+        ({"robot": "another"}, "another"),
+        ({"day": date(2026, 12, 14)}, "2026-12-13"),
+        ({"day": date(2026, 11, 28)}, "2026-11-29"),
+    ],
+)
+def test_what_it_should_not_be_played_for(given_, word):
+    (problem,) = snapshot().problems(**given_)
+    assert word in problem
+
+
+def test_what_it_may_be_played_for():
+    assert not snapshot().problems(task=TASK, robot="gantry", day=date(2026, 12, 13))
+
+
+BROKEN = {
+    "version": (lambda d: d.update(version=2), "version"),
+    "no such key": (lambda d: d.update(robott=1), "robott"),
+    "no recordings": (lambda d: d.update(recordings=[]), "recordings"),
+    "a name with a slash": (lambda d: d.update(name="a/b"), "name"),
+    "until before from": (lambda d: d["valid"].update(until="2026-01-01"), "valid.until"),
+    "twice": (lambda d: d["recordings"].append(d["recordings"][0]), "recordings"),
+    "another count": (
+        lambda d: d["constants"]["cart_mass_kg"].update(by_recording=[1.0]),
+        "constants.cart_mass_kg.by_recording",
+    ),
+    "unknown constant": (
+        lambda d: d["constants"].update(cart_mas_kg=d["constants"]["cart_mass_kg"]),
+        "constants.cart_mas_kg",
+    ),
+    "beyond its bounds": (
+        lambda d: d["constants"]["cart_mass_kg"].update(value=1e6, low=None, high=None),
+        "constants.cart_mass_kg.value",
+    ),
+    "outside its interval": (
+        lambda d: d["constants"]["cart_mass_kg"].update(value=2.0),
+        "constants.cart_mass_kg.value",
+    ),
+    "noise beyond its bounds": (
+        lambda d: d["noise"]["sensors"].update(position_noise_m=1e6),
+        "noise.sensors.position_noise_m",
+    ),
+    "NaN": (lambda d: d["noise"]["force"].update(force_noise_n=float("nan")), "force_noise_n"),
+    "no verdict": (
+        lambda d: d["constants"]["cart_mass_kg"].update(verdict="sure"),
+        "constants.cart_mass_kg.verdict",
+    ),
+    "nothing to play": (lambda d: d["constants"]["pole_mass_kg"].update(kept=None), "pole_mass_kg"),
+}
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_a_broken_one_names_file_and_field(tmp_path, kind):
+    spoil, field = BROKEN[kind]
+    path = tmp_path / "made.yaml"
+    write_snapshot(snapshot(), path)
+    data = yaml.safe_load(path.read_text())
+    spoil(data)
+    path.write_text(yaml.safe_dump(data))
+    with pytest.raises(PlanError) as told:
+        read_snapshot(path)
+    assert str(told.value).startswith(f"{path}: ")
+    assert field in str(told.value)
+    assert "\n" not in str(told.value)
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    with pytest.raises(PlanError, match=r"gone\.yaml"):
+        read_snapshot(tmp_path / "gone.yaml")
+
+
+def test_nothing_is_written_half(tmp_path, monkeypatch):
+    path = tmp_path / "made.yaml"
+    write_snapshot(snapshot(), path)
+    before = path.read_bytes()
+
+    def full(*_given):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(files.os, "fsync", full)
+    with pytest.raises(TrialDirectoryError, match=r"made\.yaml"):
+        write_snapshot(snapshot(name="other"), path)
+    assert path.read_bytes() == before
+    assert [one.name for one in tmp_path.iterdir()] == ["made.yaml"]
