@@ -187,8 +187,8 @@ def log_problem(trial: TrialDirectory) -> str | None:
     """Why the rows of a trial are not those that were logged; None if they are.
 
     Takes the digest of every row again, follows the chain, and compares its length and end with
-    the manifest: a tenth of a second for a thousand rows. Traces are not read; `robo-eval verify`
-    does, and names every problem instead of the first.
+    the manifest: a tenth of a second for a thousand rows. Snapshots are those of the plan. Traces
+    are not read; `robo-eval verify` does, and names every problem instead of the first.
 
     Returns:
         The first problem, for people, such as `row 7 (t0-...) was changed`.
@@ -198,6 +198,7 @@ def log_problem(trial: TrialDirectory) -> str | None:
     """
     from robo_eval.core.errors import TrialDirectoryError
     from robo_eval.log import database
+    from robo_eval.log.directory import changed_snapshots
 
     try:
         # Read before the rows: a run that is under way may append more meanwhile.
@@ -220,7 +221,7 @@ def log_problem(trial: TrialDirectory) -> str | None:
         return f"{count} of {manifest.rows} rows that manifest.json counts are there"
     if count > manifest.rows and manifest.status == "complete":
         return f"{count - manifest.rows} rows came after the trial was complete"
-    return None
+    return next((" ".join(found) for found in changed_snapshots(trial.path, trial.plan)), None)
 
 
 def _row_problem(
@@ -289,7 +290,7 @@ def _planned(plan: TrialPlan, reasons: list[str], members: dict[str, str]) -> Pl
         for side, policy in product(plan.sides, plan.policies):
             if policy.name not in members:
                 own = planned.setdefault((side.value, policy.name), {})
-                own[key] = own.get(key, 0) + plan.episodes
+                own[key] = own.get(key, 0) + plan.episodes_on(side)
     return planned
 
 

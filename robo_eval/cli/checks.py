@@ -96,7 +96,7 @@ def needed_bytes(plan: TrialPlan) -> int:
     """Disk space a run may need, rounded up: rows, traces and the report."""
     n_conditions = sum(1 for _ in plan.conditions())
     arms = 2 if plan.control else 1
-    episodes = n_conditions * len(plan.policies) * plan.episodes * arms
+    episodes = n_conditions * len(plan.policies) * max(map(plan.episodes_on, plan.sides)) * arms
     traced = {
         "none": 0,
         "first": n_conditions * len(plan.policies),

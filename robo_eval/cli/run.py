@@ -245,8 +245,10 @@ def _recover(trial: TrialDirectory, *, quiet: bool) -> None:
 def plan_to_play(path: Path) -> TrialPlan:
     """The plan of a file, which must not be that of an imported trial.
 
-    Its files of metrics are registered, and named as they will lie in the trial: see `start`.
+    Its files of metrics are registered, its snapshots read, and both named as they will lie in the
+    trial: see `start`.
     """
+    from robo_eval.cli.calibrations import with_snapshots
     from robo_eval.core.errors import PlanError
     from robo_eval.core.plan import read_plan
 
@@ -256,6 +258,7 @@ def plan_to_play(path: Path) -> TrialPlan:
             f"{path}: imported: nothing is played of an imported trial; remove the section, or"
             " import its file by `robo-eval import csv`"
         )
+    plan = with_snapshots(plan, path)
     if not plan.metrics.modules:
         return plan
     from robo_eval.metrics.registry import load_files
@@ -294,6 +297,7 @@ def start(
     tell: Tell | None = None,
 ) -> None:
     """Check everything that can be checked before the first tick, then play."""
+    from robo_eval.cli.calibrations import keep_snapshots
     from robo_eval.cli.checks import check_names, needed_bytes
     from robo_eval.core.kinds import Side
     from robo_eval.log.directory import TrialDirectory
@@ -323,6 +327,7 @@ def start(
     trial = TrialDirectory.create(out, plan)
     for name in plan.metrics.modules:
         write_atomically(trial.path / name, FILES[name].source)
+    keep_snapshots(plan, trial.path)
     if keep is not None and how.robot is not None:
         keep(trial.path, how.robot)
     if not how.json:

@@ -23,7 +23,7 @@ from robo_eval.conduct.steadiness import (
 from robo_eval.core import door
 from robo_eval.core.kinds import EndReason, Side
 from robo_eval.core.plan import TrialPlan
-from robo_eval.core.schedule import PlannedIds, injections_of, planned_ids, schedule
+from robo_eval.core.schedule import PlannedIds, injections_of, planned_ids, schedule, simulated_id
 from robo_eval.core.series import Series, shortened
 from robo_eval.log.directory import PREFLIGHT, ROBOT_FILE
 from robo_eval.log.evidence import Evidence, Pause, Rating
@@ -180,14 +180,15 @@ def _why_not(
     log: Attempts, plan: TrialPlan, side: Side, missing: Sequence[str]
 ) -> Mapping[str, int]:
     """A simulated half is only played once its physical half has a score."""
-    physical = [other.value for other in plan.sides if other is not Side.SIM]
+    physical = [other for other in plan.sides if other is not Side.SIM]
     if side is not Side.SIM or not physical:
         return {}
     scored = log.ended(*_SCORED)
     partners = {
-        f"{name.removesuffix(other)}{side.value}"
+        simulated_id(name, other, way)
         for other in physical
-        for name in log.base_ids[scored & log.on(other)]
+        for name in log.base_ids[scored & log.on(other.value)]
+        for way in plan.ways(side)
     }
     without = sum(name not in partners for name in missing)
     return {"physical half without a score": without} if without else {}

@@ -27,7 +27,9 @@ Tolerances = Mapping[str, Mapping[str, float]]
 _NOBODY: Final = "none named"
 _GIVEN: Final = ("seed", "state")
 """Starts that were set to the last digit; others were measured."""
-_CONTEXT: Final = ("side", "task", VARIANT, "profile", "level", "difficulty", "seed")
+_CONTEXT: Final = (
+    "side", "task", VARIANT, "profile", "level", "difficulty", "seed", "calibration",
+)  # fmt: skip
 
 
 # Order --------------------------------------------------------------------------------------------
@@ -102,7 +104,9 @@ def change_deviations(log: Attempts, plan: TrialPlan) -> Iterator[Deviation]:
     alive = ~np.asarray(log.column("recovered").astype(bool))
     for side in plan.sides:
         own = log.on(side.value) & alive
-        for name in ("robot", "operator", "calibration"):
+        # Where the plan chooses calibrations, another one makes an episode it does not name.
+        is_chosen = side is Side.SIM and bool(plan.calibrations)
+        for name in ("robot", "operator", *(() if is_chosen else ("calibration",))):
             yield from _changes(log, name, name, own, side=side.value)
         for name in ("engine", "numerics"):
             said = own & ~is_missing(log.column(name))

@@ -56,7 +56,7 @@ class Episode:
     policy: str = field(metadata=_column("name of the policy"))
     policy_digest: str = field(metadata=_column("SHA-256 of what defines the policy"))
     robot: str | None = field(default=None, metadata=_column("robot id; none for a simulator"))
-    calibration: str | None = field(default=None, metadata=_column("calibration snapshot id"))
+    calibration: str | None = field(default=None, metadata=_column("what it was simulated with"))
     # Only an import can lack the next four: a 0 of ours was measured.
     start_ns: int | None = field(
         metadata=_column("start of the episode, UTC; none if not known", unit="ns")

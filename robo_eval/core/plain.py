@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping
+from datetime import date
 from enum import Enum
 from typing import Any, Final
 
@@ -18,8 +19,8 @@ def plain(value: object) -> Any:  # noqa: ANN401 - JSON has no narrower type
     Of a dataclass each field is told by its name. The metadata `UNSAID` leave one out, such as
     draws, and `{"json": "other"}` tells it by another name. Properties that belong to it
     are those the class names in `SAID`; one that is a word of Python ends in `_` there (`pass_`).
-    Models are told by pydantic, and arrays are lists. What is not finite becomes None, as JSON has
-    no such number.
+    Models are told by pydantic, and arrays are lists. Dates are as ISO 8601 has them. What is not
+    finite becomes None, as JSON has no such number.
 
     Raises:
         TypeError: If it is of a type that has no such form.
@@ -37,14 +38,15 @@ def plain(value: object) -> Any:  # noqa: ANN401 - JSON has no narrower type
         return value
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else None
+    if isinstance(value, date):
+        return value.isoformat()
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return _told(value)
     if isinstance(value, Mapping):
         return {str(plain(key)): plain(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(one) for one in value]
-    if isinstance(value, set | frozenset):
-        return sorted(plain(one) for one in value)
+    if isinstance(value, list | tuple | set | frozenset):
+        parts = [plain(one) for one in value]
+        return parts if isinstance(value, list | tuple) else sorted(parts)
     # Neither numpy nor pydantic is imported for this: who has no array needs none of them.
     if hasattr(value, "model_dump"):
         return value.model_dump(mode="json")

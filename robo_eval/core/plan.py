@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -18,16 +19,19 @@ from robo_eval.core.kinds import Difficulty, Profile, Side
 from robo_eval.core.names import unknown_name
 from robo_eval.core.task import task_named
 from robo_eval.core.wording import in_short
-from robo_eval.core.yaml_form import Count, Section, mapping_of, text_of, validated
+from robo_eval.core.yaml_form import NAME_PATTERN, Count, Section, mapping_of, text_of, validated
 
 PLAN_VERSION: Final = 1
 
 DEFAULT_VOID_REASONS = ("operator_error", "hardware_fault", "interrupted")
+NOMINAL: Final = "nominal"
+"""What `calibrations` call the simulator as it is."""
 
 
 AxisName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
 """Part of the names of episodes, and so of files."""
 Magnitudes = Annotated[tuple[float, ...], Field(min_length=1)]
+PlainName = Annotated[str, Field(pattern=NAME_PATTERN)]
 
 
 class TaskPlan(Section):
@@ -104,7 +108,7 @@ class TaskPlan(Section):
 class PolicyPlan(Section):
     """One policy under test, by registered name or by import path."""
 
-    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]{0,63}$")
+    name: PlainName
     """Name shown in rows, reports and file names; the registered name if `factory` is empty."""
     factory: str | None = None
     """`package.module:callable` returning a policy, for policies that are not registered."""
@@ -226,6 +230,59 @@ class Injection(Section):
     """How long it lasts."""
 
 
+class CalibrationPlan(Section):
+    """One way to play the simulated half: by a snapshot, by constants drawn anew, or as it is."""
+
+    name: PlainName | None = None
+    """What rows call it; that of the snapshot if there is none. `nominal` is the simulator as it
+    is."""
+    file: Annotated[str, Field(min_length=1)] | None = None
+    """Calibration snapshot, by a path relative to the plan; of a locked plan, its copy."""
+    play: Annotated[
+        tuple[Literal["constants", "noise", "disturbance"], ...], Field(min_length=1)
+    ] = ("constants", "noise", "disturbance")
+    """What of the snapshot is played: constants, noise of the sensors, hidden forces."""
+    randomised: dict[AxisName, tuple[float, float]] = Field(default_factory=dict)
+    """Instead of a snapshot, the least and the greatest value of each constant; every episode
+    draws its own by its seed."""
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
+    """SHA-256 of the file; filled in when the plan is locked."""
+    recordings: dict[PlainName, dict[AxisName, float]] = Field(default_factory=dict)
+    """What is played of each recording of the snapshot; filled in when the plan is locked."""
+    logarithmic: tuple[AxisName, ...] = ()
+    """Constants that are drawn by their logarithm; filled in when the plan is locked."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        given = [self.name == NOMINAL, self.file is not None, bool(self.randomised)]
+        if sum(given) != 1:
+            raise ValueError(
+                f"must be one of three: a snapshot `file`, constants `randomised`, or {NOMINAL}"
+            )
+        if self.randomised and self.name is None:
+            raise ValueError("name: is missing; rows name what they were played with")
+        for name, (low, high) in self.randomised.items():
+            if not low < high:
+                raise ValueError(f"randomised.{name}: {low:g} must be below {high:g}")
+        return self
+
+    def ways(self) -> tuple[Way, ...]:
+        """How each episode is played.
+
+        Raises:
+            PlanError: If it names a snapshot that was not read yet.
+        """
+        if self.file is None:
+            ranges = tuple((name, *ends) for name, ends in self.randomised.items())
+            return (Way(calibration=self.name, ranges=ranges, logarithmic=self.logarithmic),)
+        if not self.recordings:
+            raise PlanError(f"calibrations: {self.file} is read when `robo-eval run` locks a plan")
+        return tuple(
+            Way(calibration=f"{self.name}/{recording}", constants=tuple(constants.items()))
+            for recording, constants in self.recordings.items()
+        )
+
+
 class JudgingPlan(Section):
     """Who says how an episode went where the task cannot tell, and who looks a second time."""
 
@@ -309,6 +366,9 @@ class TrialPlan(Section):
     """When the series ends early; none plays every planned episode."""
     metrics: MetricPlan = Field(default_factory=MetricPlan)
     """Settings of the metrics."""
+    calibrations: tuple[CalibrationPlan, ...] = ()
+    """What the simulated half is played with, each episode with each; none is the simulator as it
+    is. A plain string stands for a snapshot's file, or `nominal`."""
     imported: ImportPlan | None = None
     """Set if the episodes were imported: nothing is played, the rest says what was found."""
 
@@ -318,16 +378,20 @@ class TrialPlan(Section):
         if isinstance(data, dict) and isinstance(data.get("policies"), list):
             policies = [{"name": p} if isinstance(p, str) else p for p in data["policies"]]
             data = {**data, "policies": policies}
+        if isinstance(data, dict) and isinstance(data.get("calibrations"), list):
+            entries = [
+                {"name" if c == NOMINAL else "file": c} if isinstance(c, str) else c
+                for c in data["calibrations"]
+            ]
+            data = {**data, "calibrations": entries}
         return data
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         names = [policy.name for policy in self.policies]
-        if len(set(names)) != len(names):
-            twice = next(name for name, count in Counter(names).items() if count > 1)
-            raise ValueError(
-                f"policies: two policies share a name, {twice!r}; give each its own `name`"
-            )
+        _check_apart("policies", names)
+        if self.calibrations:
+            self._check_calibrations()
         seen: set[str] = set()
         for condition in self.conditions():
             task = self.tasks[condition.task]
@@ -357,15 +421,27 @@ class TrialPlan(Section):
             self._check_stopping(self.stopping, names)
         return self
 
+    def _check_calibrations(self) -> None:
+        _check_apart("calibrations", [entry.name for entry in self.calibrations if entry.name])
+        if Side.SIM not in self.sides:
+            raise ValueError("sides: must name sim, because `calibrations` are played there")
+        for index, task in enumerate(self.tasks):
+            if "constants" in task.kwargs:
+                raise ValueError(
+                    f"tasks.{index}.kwargs: `calibrations` choose the constants; leave them out"
+                )
+
     def _check_stopping(self, rule: StoppingPlan, names: list[str]) -> None:
         if self.metrics.policy_faults != "missing":
             raise ValueError(
                 "metrics.policy_faults: must be missing, because the rule of `stopping` passes over"
                 " episodes without a verdict"
             )
-        if rule.rate is not None and len(list(self.conditions())) > 1:
+        is_repeated = bool(self.calibrations) and set(self.sides) == {Side.SIM}
+        if rule.rate is not None and (is_repeated or len(list(self.conditions())) > 1):
+            what = "calibrations" if is_repeated else "conditions"
             raise ValueError(
-                "stopping.rate: the plan has several conditions that share their seeds; a rate is"
+                f"stopping.rate: the plan has several {what} that share their seeds; a rate is"
                 " watched in one condition"
             )
         for name in rule.compare:
@@ -379,6 +455,20 @@ class TrialPlan(Section):
             return True
         parts = (self.imported.column_map.get(name) or {} for name in ("columns", "constants"))
         return any("interventions" in part for part in parts)
+
+    def ways(self, side: Side) -> tuple[Way, ...]:
+        """How each episode of a side is played: once with every calibration, or recording of one.
+
+        Raises:
+            PlanError: If a snapshot was not read yet.
+        """
+        if side is not Side.SIM or not self.calibrations:
+            return (AS_IS,)
+        return tuple(way for entry in self.calibrations for way in entry.ways())
+
+    def episodes_on(self, side: Side) -> int:
+        """Episodes of each policy in each condition on a side."""
+        return self.episodes * len(self.ways(side))
 
     def conditions(self) -> Iterator[Condition]:
         """Every task, level and difficulty, in the order the plan names them.
@@ -397,6 +487,12 @@ class TrialPlan(Section):
                 for level in task.levels:
                     for difficulty in task.difficulties:
                         yield Condition(task=index, level=level, difficulty=difficulty)
+
+
+def _check_apart(field: str, names: list[str]) -> None:
+    twice = next((name for name, count in Counter(names).items() if count > 1), None)
+    if twice is not None:
+        raise ValueError(f"{field}: two {field} share a name, {twice!r}; give each its own `name`")
 
 
 def _in_one_spelling(value: Any) -> Any:  # noqa: ANN401 - anything YAML can hold
@@ -435,6 +531,42 @@ class Condition:
         if self.novelty:
             parts.append("+".join(f"{axis}_{in_short(size)}" for axis, size in self.novelty))
         return "-".join(parts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Way:
+    """What an episode is played with, whatever its condition.
+
+    Attributes:
+        calibration: What its row names; None where the plan chooses none.
+        constants: Constants of the simulator that are not its own, each with its value.
+        ranges: Constants that each episode draws: name, least and greatest value.
+        logarithmic: Those of them that are drawn by their logarithm.
+    """
+
+    calibration: str | None = None
+    constants: tuple[tuple[str, float], ...] = ()
+    ranges: tuple[tuple[str, float, float], ...] = ()
+    logarithmic: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """What episode ids add before their side."""
+        return "" if self.calibration is None else f"-{self.calibration.replace('/', '@')}"
+
+    def drawn(self, seed: int) -> dict[str, float]:
+        """What the episode with a seed draws; each constant by itself, whatever else is drawn."""
+        found = {}
+        for name, low, high in self.ranges:
+            # Stable across Python versions, and needs no numpy where plans are read.
+            share = random.Random(f"{name}:{seed}").random()  # noqa: S311 - not cryptography
+            is_log = name in self.logarithmic
+            found[name] = low * (high / low) ** share if is_log else low + (high - low) * share
+        return found
+
+
+AS_IS: Final = Way()
+"""Where nothing chooses."""
 
 
 def read_plan(path: Path) -> TrialPlan:

@@ -7,11 +7,12 @@ import random
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any, TypeVar
 
 from robo_eval.core.episode import Episode
 from robo_eval.core.kinds import Arm, EndReason, Side
-from robo_eval.core.plan import Condition, Injection, PolicyPlan, TaskPlan, TrialPlan
+from robo_eval.core.plan import AS_IS, Condition, Injection, PolicyPlan, TaskPlan, TrialPlan, Way
 
 _Planned = TypeVar("_Planned")
 
@@ -32,6 +33,7 @@ class PlannedEpisode:
         side: Where it is played.
         pair_id: Shared with the episode of the other side it is matched with.
         start: Physical state it starts from; None for the one its seed gives.
+        way: What it is played with.
     """
 
     base_id: str
@@ -45,6 +47,7 @@ class PlannedEpisode:
     side: Side
     pair_id: str | None = None
     start: Mapping[str, Any] | None = None
+    way: Way = AS_IS
 
     @property
     def episode_id(self) -> str:
@@ -52,9 +55,9 @@ class PlannedEpisode:
         return self.base_id if self.attempt == 1 else f"{self.base_id}-a{self.attempt}"
 
     @property
-    def cell(self) -> tuple[Condition, int, Arm, Side]:
+    def cell(self) -> tuple[Condition, int, Arm, Side, Way]:
         """What episodes that differ only in their seed share."""
-        return (self.condition, self.policy, self.arm, self.side)
+        return (self.condition, self.policy, self.arm, self.side, self.way)
 
 
 def schedule(plan: TrialPlan, side: Side) -> list[PlannedEpisode]:
@@ -69,29 +72,30 @@ def schedule(plan: TrialPlan, side: Side) -> list[PlannedEpisode]:
         return []
     controls: dict[str, PlannedEpisode] = {}
     cells: list[list[PlannedEpisode]] = []
-    for condition in plan.conditions():
-        for policy in range(len(plan.policies)):
-            cell = []
-            for index in range(plan.episodes):
-                episode = _episode(plan, condition, policy, index, side)
-                if has_control(plan, condition):
-                    control = _control_of(plan, episode)
-                    episode = replace(episode, control_id=control.base_id)
-                    if control.arm is Arm.CONTROL:
-                        controls.setdefault(control.base_id, control)
-                cell.append(episode)
-            cells.append(cell)
+    for condition, way, policy in product(
+        plan.conditions(), plan.ways(side), range(len(plan.policies))
+    ):
+        cell = []
+        for index in range(plan.episodes):
+            episode = _episode(plan, condition, policy, index, side, way)
+            if has_control(plan, condition):
+                control = _control_of(plan, episode)
+                episode = replace(episode, control_id=control.base_id)
+                if control.arm is Arm.CONTROL:
+                    controls.setdefault(control.base_id, control)
+            cell.append(episode)
+        cells.append(cell)
     ordered = _ordered(plan, cells)
     return [*controls.values(), *ordered]
 
 
 def _episode(
-    plan: TrialPlan, condition: Condition, policy: int, index: int, side: Side
+    plan: TrialPlan, condition: Condition, policy: int, index: int, side: Side, way: Way
 ) -> PlannedEpisode:
     seed = plan.seeds.first + index
     if not plan.seeds.shared:
         seed += plan.episodes * list(plan.conditions()).index(condition)
-    base_id = f"{condition.key}-{plan.policies[policy].name}-s{seed}-{side.value}"
+    base_id = f"{condition.key}-{plan.policies[policy].name}-s{seed}{way.key}-{side.value}"
     return PlannedEpisode(
         base_id=base_id,
         arm=Arm.MAIN,
@@ -101,7 +105,13 @@ def _episode(
         index=index,
         seed=seed,
         side=side,
+        way=way,
     )
+
+
+def simulated_id(base_id: str, side: Side, way: Way) -> str:
+    """Base id of a simulated partner of a physical episode."""
+    return f"{base_id.removesuffix(f'-{side.value}')}{way.key}-{Side.SIM.value}"
 
 
 def has_control(plan: TrialPlan, condition: Condition) -> bool:
@@ -117,10 +127,10 @@ def _control_of(plan: TrialPlan, episode: PlannedEpisode) -> PlannedEpisode:
     task = plan.tasks[episode.condition.task]
     if episode.condition.novelty:
         nominal = replace(episode.condition, novelty=())
-        return _episode(plan, nominal, episode.policy, episode.index, episode.side)
+        return _episode(plan, nominal, episode.policy, episode.index, episode.side, episode.way)
     condition = Condition(task=episode.condition.task, level=0, difficulty=task.difficulties[0])
     in_plan = task.levels is not None and 0 in task.levels
-    control = _episode(plan, condition, episode.policy, episode.index, episode.side)
+    control = _episode(plan, condition, episode.policy, episode.index, episode.side, episode.way)
     if in_plan:
         return control
     return replace(control, base_id=f"control-{control.base_id}", arm=Arm.CONTROL)
@@ -146,23 +156,21 @@ def planned_ids(plan: TrialPlan, side: Side) -> PlannedIds:
 
     Fifty times as fast, for logs of a million episodes.
     """
-    cells: list[str] = []
-    controls: dict[str, None] = {}
-    firsts: list[int] = []
+    cells: list[tuple[str, list[str]]] = []
+    controls: dict[tuple[str, str], list[str]] = {}
+    n, n_policies = plan.episodes, len(plan.policies)
     for index, condition in enumerate(plan.conditions() if plan.imported is None else ()):
-        firsts.append(plan.seeds.first + (0 if plan.seeds.shared else plan.episodes * index))
+        first = plan.seeds.first + (0 if plan.seeds.shared else n * index)
         task = plan.tasks[condition.task]
         match = Condition(task=condition.task, level=0, difficulty=task.difficulties[0])
         has_arm = bool(plan.control and condition.level and 0 not in (task.levels or ()))
-        for policy in plan.policies:
-            cells.append(f"{condition.key}-{policy.name}-s")
-            if has_arm:
-                controls[f"control-{match.key}-{policy.name}-s"] = None
-    n, n_policies = plan.episodes, len(plan.policies)
-    tails = [[f"{first + number}-{side.value}" for number in range(n)] for first in firsts]
-    # Controls share their seeds with every condition; each has a cell a policy, as the others do.
-    heads = [(head, tails[0]) for head in controls]
-    heads += [(head, tails[place // n_policies]) for place, head in enumerate(cells)]
+        for way in plan.ways(side):
+            tails = [f"{first + number}{way.key}-{side.value}" for number in range(n)]
+            for policy in plan.policies:
+                cells.append((f"{condition.key}-{policy.name}-s", tails))
+                if has_arm:  # controls share their seeds with every condition
+                    controls[f"control-{match.key}-{policy.name}-s", way.key] = tails
+    heads = [*((head, tails) for (head, _), tails in controls.items()), *cells]
     names = [head + tail for head, own in heads for tail in own]
     n_controls = len(controls) * n
     spans = [range(first, first + n) for first in range(n_controls, len(names), n)]
@@ -279,6 +287,8 @@ def environment_keywords(
         keywords["difficulty"] = planned.condition.difficulty.value
     if planned.condition.novelty:
         keywords["novelty"] = dict(planned.condition.novelty)
+    if constants := {**dict(planned.way.constants), **planned.way.drawn(planned.seed)}:
+        keywords["constants"] = constants
     if task.max_ticks is not None:
         keywords["max_episode_steps"] = task.max_ticks
     return keywords

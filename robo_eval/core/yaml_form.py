@@ -17,6 +17,8 @@ from robo_eval.core.wording import counted
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
+NAME_PATTERN: Final = r"^[A-Za-z0-9][A-Za-z0-9_.+-]{0,63}$"
+"""A name that rows, reports and file names can hold."""
 Count = Annotated[int, Strict()]
 """A whole number; `yes` and `1.0` are none."""
 

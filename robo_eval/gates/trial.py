@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,9 @@ from robo_eval.gates.profile import Profile as LevelProfile
 from robo_eval.gates.profile import Window, load_profile
 from robo_eval.gates.recordings import Borne, autonomy_measured, borne_out, own_log
 from robo_eval.log.directory import PREFLIGHT
+from robo_eval.log.snapshot import read_snapshot
 from robo_eval.metrics import registry
+from robo_eval.metrics.calibrated import name_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -349,13 +352,45 @@ def _real_logs(real: pd.DataFrame) -> Audit:
 
 
 def _calibration(trial: TrialDirectory, own: pd.DataFrame) -> Audit:
-    named = sorted({str(name) for name in own["calibration"].dropna()})
-    files = [path.name for path in trial.calibration_files]
+    """Whether snapshots are there, and fit the episodes they stand for."""
+    kept = {entry.name: entry.file for entry in trial.plan.calibrations}
+    none = {name for name, file in kept.items() if file is None}
+    named = sorted({str(name) for name in own["calibration"].dropna()} - none)
+    names = {name_of(name) for name in named}
+    files = [path for path in trial.calibration_files if not names or path.stem in names]
+    found = [
+        problem for path in files
+        if (problem := _unfit(path, own, is_named=bool(names), is_ours=path.stem in kept))
+    ]  # fmt: skip
+    # Of several that no episode names, one has to fit.
+    is_unfit = bool(found) and (bool(names) or len(found) == len(files))
+    good = named or [path.name for path in files]
     return audit(
-        "calibration_snapshots", "calibration snapshots", passes=bool(named or files),
-        good=", ".join((named or files)[:3]), kind="missing",
-        bad="no episode names one, and calibration/ holds none",
+        "calibration_snapshots", "calibration snapshots", passes=bool(good) and not is_unfit,
+        good=", ".join(good[:3]), kind="fail" if is_unfit else "missing",
+        bad=found[0] if is_unfit else "no episode names one, and calibration/ holds none",
     )  # fmt: skip
+
+
+def _unfit(path: Path, own: pd.DataFrame, *, is_named: bool, is_ours: bool) -> str | None:
+    """Why a snapshot does not fit the episodes played with it, and those they are compared with."""
+    try:
+        snapshot = read_snapshot(path)
+    except InputError as err:  # others keep theirs in a form of their own
+        return str(err).removeprefix(f"{path.parent}{os.sep}") if is_ours else None
+    is_met = (own["side"] != Side.SIM.value) & own["quality"].notna()
+    if is_named:
+        is_played = own["calibration"].fillna("").map(name_of) == path.stem
+        is_met = is_played | (is_met & own["task"].isin(own.loc[is_played, "task"]))
+    for (task, robot), rows in own[is_met].fillna({"robot": ""}).groupby(["task", "robot"]):
+        in_order = rows.sort_values("start_ns", na_position="first")
+        stamps_ns = in_order["start_ns"].dropna().astype("int64").tolist()
+        # Of those that came before the snapshot it may have been made.
+        days = [datetime.fromtimestamp(ns / 1e9, UTC).date() for ns in stamps_ns[-1:]]
+        day = max([snapshot.valid.from_, *days])
+        for problem in snapshot.problems(task=str(task), robot=str(robot), day=day):
+            return f"{path.name}: {problem} ({in_order['episode_id'].iloc[-1]})"
+    return None
 
 
 def _manifest(trial: TrialDirectory) -> Audit:

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 StrPath = str | os.PathLike[str]
 
 CALIBRATION: Final = "calibration"
+CHECK: Final = "check.json"
+"""What lies beside the snapshots, and is none: what their recordings can tell."""
 TRACES: Final = "traces"
 ROBOT_FILE: Final = "robot.yaml"
 """Copy of the robot file, where a robot or twin was driven."""
@@ -68,6 +70,26 @@ def _is_locked_plan(file: Path) -> bool:
             return plan.read(len(_LOCKED)) == _LOCKED
     except OSError:
         return False
+
+
+def changed_snapshots(folder: Path, plan: TrialPlan) -> Iterator[tuple[str, str]]:
+    """Snapshots in a trial directory that are not those its plan was locked with.
+
+    Yields:
+        The file, relative to the directory, and what is wrong with it.
+    """
+    for entry in plan.calibrations:
+        if entry.file is None:
+            continue
+        try:
+            is_same = file_digest(folder / entry.file) == entry.sha256
+            problem = "" if is_same else "was changed since the trial was locked"
+        except FileNotFoundError:
+            problem = "is missing"
+        except OSError as err:
+            problem = f"cannot be read: {err.strerror}"
+        if problem:
+            yield entry.file, f"{problem}; restore it from a copy"
 
 
 class TrialDirectory:
@@ -188,10 +210,11 @@ class TrialDirectory:
 
     @property
     def calibration_files(self) -> list[Path]:
-        """Calibration snapshots, in order of name; hidden files are none."""
+        """Calibration snapshots, in order of name; hidden files and `check.json` are none."""
         folder = self.path / CALIBRATION
         found = folder.iterdir() if folder.is_dir() else ()
-        return sorted(path for path in found if path.is_file() and path.name[0] != ".")
+        files = (path for path in found if path.is_file() and path.name != CHECK)
+        return sorted(path for path in files if path.name[0] != ".")
 
     @property
     def report_dir(self) -> Path:

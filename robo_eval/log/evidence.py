@@ -419,6 +419,10 @@ class Anchor(PolicyNote):
         expert: Value of an expert team or the ceiling, which counts 1.
         scale: `linear`, or `log` to compare logarithms.
         source: Where the two numbers come from.
+        version: Which version of them this is, such as 2.
+        by: Who set them.
+        time_ns: When, UTC; None if not known.
+        trials: From which trials or studies, best with their digests.
     """
 
     KEY: ClassVar = ("axis",)
@@ -428,6 +432,10 @@ class Anchor(PolicyNote):
     expert: Quantity
     scale: Annotated[str, word("linear", "log")] = "linear"
     source: Text
+    version: str = ""
+    by: str = ""
+    time_ns: Moment | None = None
+    trials: str = ""
 
     def check(self) -> Iterator[tuple[str, str]]:
         """Anchors that no value of this axis can have: column, and what is wrong with it."""

@@ -21,11 +21,14 @@ def row_for(
     task, policy = task_and_policy(plan, planned)
     declared = re.search(r"-(v\d+)$", task.env)
     has_levels = planned.condition.level is not None
+    measured.setdefault("calibration", planned.way.calibration)
     if planned.start is not None:
         measured.setdefault("initial_state_source", "state")
     if planned.condition.novelty:
         asked = dict(planned.condition.novelty)
         measured["novelty"] = {**(measured.get("novelty") or {}), "axes": asked}
+    if drawn := planned.way.drawn(planned.seed):
+        measured["novelty"] = {**(measured.get("novelty") or {}), "constants": drawn}
     return Episode(
         episode_id=planned.episode_id,
         attempt=planned.attempt,

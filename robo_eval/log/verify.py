@@ -17,7 +17,7 @@ from robo_eval.core.kinds import SYNTHETIC, UNPLAYED, Side
 from robo_eval.log import database, incident_log
 from robo_eval.log.chain import GENESIS, START, Link, break_text, numbers_text
 from robo_eval.log.database import DATABASE, SchemaVersionError, UnreadableError
-from robo_eval.log.directory import NO_TRIAL, PLAN, TRACES, is_trial
+from robo_eval.log.directory import NO_TRIAL, PLAN, TRACES, changed_snapshots, is_trial
 from robo_eval.log.files import PART_SUFFIX
 from robo_eval.log.lock import is_locked
 from robo_eval.log.manifest import MANIFEST, Manifest, read_manifest
@@ -239,13 +239,16 @@ class _Check:
             )
             return locked
         # What was locked had been checked; models of plans take longer to load than all the rest.
-        if locked is None:
+        if locked is None or re.search(r"^calibrations:(?! *\[\])", text, re.MULTILINE):
             from robo_eval.core.plan import parse_plan
 
             try:
-                parse_plan(text, source=PLAN)
+                plan = parse_plan(text, source=PLAN)
             except PlanError as err:
                 self._problem(PLAN, self._short(err))
+            else:
+                for name, what in changed_snapshots(self.folder, plan):
+                    self._problem(name, what)
         return found
 
     # Rows --------------------------------------------------------------------------------------

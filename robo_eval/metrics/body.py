@@ -219,11 +219,18 @@ class Body:
         kinds = sorted(set(snapshots[is_sim]))
         if len(kinds) < 2:
             return rows
-        chosen = [kind for kind in kinds if self.config.calibration in (kind, name_of(kind))]
+        chosen = [kind for kind in kinds if self._calibration in (kind, name_of(kind))]
         if not chosen:
             return None
         # Of several recordings one stands for what all of them share: the physical side.
         return rows.take(~is_sim | np.isin(snapshots, chosen[:1]))
+
+    @property
+    def _calibration(self) -> str | None:
+        """The calibration that is compared: the chosen one, or the only one."""
+        rows = self._every_side
+        names = {name_of(kind) for kind in snapshots_of(rows)[rows["side"] == Side.SIM.value]}
+        return self.config.calibration or (names.pop() if len(names) == 1 else None)
 
     @cached_property
     def calibrations(self) -> tuple[Calibrated, ...]:
@@ -241,7 +248,7 @@ class Body:
             (
                 one
                 for one in self.calibrations
-                if one.calibration == self.config.calibration and len(one.recordings) > 1
+                if one.calibration == self._calibration and len(one.recordings) > 1
             ),
             None,
         )

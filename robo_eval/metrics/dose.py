@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
 import numpy as np
 
 from robo_eval.core.estimate import Estimate
+from robo_eval.core.kinds import Side
 from robo_eval.core.task import unit_of
 from robo_eval.core.wording import in_short
 from robo_eval.metrics.config import MetricConfig
@@ -181,7 +182,9 @@ def dose_curves(main: Rows, plan: TrialPlan | None, config: MetricConfig) -> tup
         # Of each point, so that all of them and the one without novelty hold together.
         point = replace(config, level=1.0 - (1.0 - config.level) / (len(along) + 1))
         nominal = played()
-        doses = [_dose(size, own, nominal, plan.episodes, point) for size, own in along]
+        doses = [
+            _dose(size, own, nominal, plan.episodes_on(Side.SIM), point) for size, own in along
+        ]
         return DoseCurve(
             side=side,
             policy=policy,

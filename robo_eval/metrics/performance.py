@@ -290,7 +290,7 @@ def planned_episodes(plan: TrialPlan, *, of_novelty: bool = False) -> dict[tuple
                     condition.difficulty.value if condition.difficulty else None,
                     policy.name,
                 )
-                planned[key] = planned.get(key, 0) + plan.episodes
+                planned[key] = planned.get(key, 0) + plan.episodes_on(side)
     return planned
 
 

@@ -13,6 +13,7 @@ import pandas as pd
 
 from robo_eval.analysis import panel
 from robo_eval.analysis.acc import AccTable
+from robo_eval.core.kinds import Side
 from robo_eval.core.plan import ImportPlan, PolicyPlan, TrialPlan
 from robo_eval.core.wording import NOT_RECORDED, noun_for
 from robo_eval.log import incident_log
@@ -51,6 +52,8 @@ def synopsis(plan: TrialPlan, frame: pd.DataFrame) -> str:
         if len(difficulties) > 1:
             parts.append(count(len(difficulties), "difficulty", "difficulties"))
     parts.append(count(plan.episodes, "seed"))
+    if plan.calibrations:
+        parts.append(count(len(plan.ways(Side.SIM)), "simulator"))
     sides = " and ".join(side.value for side in plan.sides)
     if plan.imported is not None:
         # What was found is described, not what a plan asked for.
@@ -118,7 +121,21 @@ def _schedule(plan: TrialPlan) -> Facts:
         ("Seeds", seeds),
         ("Order", plan.order + f" (seed {plan.order_seed})" * (plan.order != "blocked")),
         ("Matched control", control or "none"),
+        *([("Simulated with", _calibrations(plan))] if plan.calibrations else []),
     ]
+
+
+def _calibrations(plan: TrialPlan) -> str:
+    """What the simulated half was played with, and which part of each snapshot."""
+    parts = []
+    for entry in plan.calibrations:
+        ranges = [f"{name} {low:g} to {high:g}" for name, (low, high) in entry.randomised.items()]
+        what = f" (each episode draws {', '.join(ranges)})" if ranges else ""
+        if entry.file is not None:
+            recordings = count(len(entry.recordings), "recording")
+            what = f" ({', '.join(entry.play)} of {recordings})"
+        parts.append(f"{entry.name}{what}")
+    return "; ".join(parts)
 
 
 def _origin(imported: ImportPlan) -> Facts:

@@ -123,16 +123,12 @@ class TaskEnv(gymnasium.Env[ObsType, ActType], EzPickle):
     def behaviour(self) -> str:
         """SHA-256 of how the level behaves at this difficulty and profile, in short episodes.
 
-        Unlike `digest` it stays the same when code is moved or written otherwise. It depends on the
-        constants, and on no keyword of the task's own.
+        Unlike `digest` it stays the same when code is moved or written otherwise. It depends on no
+        constant, and on no keyword of the task's own: what was calibrated stays the same level.
         """
         level = self._level if self._asked is None else load_level(0, self.task.env)
         kind: Any = type(self)
-        constants = tuple(sorted(self._constants.items()))
-        asked = self._asked
-        return _behaviour(
-            kind, level, self._difficulty, self._profile, asked, self._onset, constants
-        )
+        return _behaviour(kind, level, self._difficulty, self._profile, self._asked, self._onset)
 
     @property
     def engine(self) -> str:
@@ -218,17 +214,13 @@ def _behaviour(
     profile: Profile,
     asked: tuple[tuple[str, float], ...] | None,
     onset: int | tuple[int, int] | None,
-    constants: tuple[tuple[str, float], ...],
 ) -> str:
-    # Tasks that declare none need not have the keyword.
-    further: dict[str, Any] = {"constants": dict(constants)} if constants else {}
     env = kind(
         level=level.number,
         difficulty=difficulty,
         profile=profile,
         novelty=None if asked is None else dict(asked),
         onset=onset,
-        **further,
     )
     try:
         return behaviour_of(env, kind.probes, kind.task.max_ticks)

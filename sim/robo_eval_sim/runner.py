@@ -30,6 +30,7 @@ from robo_eval.core.schedule import (
     count_unscored,
     remaining,
     schedule,
+    simulated_id,
 )
 from robo_eval.core.series import due, next_block, series_of, shortened
 from robo_eval.core.stop_signals import StopFlag, stop_signals
@@ -102,7 +103,8 @@ def check_plan(plan: TrialPlan) -> list[str]:
     meetings: dict[tuple[int, int], PlannedEpisode] = {}
     for p in schedule(plan, Side.SIM):
         mode = plan.policies[p.policy].action_mode
-        first.setdefault((p.condition.task, p.condition.level, p.condition.novelty, mode), p)
+        key = (p.condition.task, p.condition.level, p.condition.novelty, mode, p.way)
+        first.setdefault(key, p)
         if p.index == 0 and p.condition == nominal[p.condition.task]:
             meetings.setdefault((p.policy, p.condition.task), p)
     ours: list[PlannedEpisode] = []
@@ -234,21 +236,20 @@ def partners(plan: TrialPlan, store: EpisodeStore) -> list[PlannedEpisode]:
         match = planned.get(base_id_of(episode.episode_id, episode.attempt))
         if match is None or episode.pair_id is None or not episode.end_reason.is_scored:
             continue
-        found.append(
+        control = match.control_id
+        found += [
             replace(
                 match,
-                base_id=_simulated(match.base_id, match.side),
-                control_id=match.control_id and _simulated(match.control_id, match.side),
+                base_id=simulated_id(match.base_id, match.side, way),
+                control_id=control and simulated_id(control, match.side, way),
                 side=Side.SIM,
                 pair_id=episode.pair_id,
                 start=episode.initial_state or None,
+                way=way,
             )
-        )
+            for way in plan.ways(Side.SIM)
+        ]
     return found
-
-
-def _simulated(base_id: str, side: Side) -> str:
-    return f"{base_id.removesuffix(side.value)}{Side.SIM.value}"
 
 
 def _check_policies(trial: TrialDirectory, store: EpisodeStore) -> None:

@@ -42,7 +42,8 @@ def environment(tmp_path: Path) -> Callable[..., dict[str, str]]:
     """The environment commands run in: plain output, modules found in the test's folder."""
 
     def build(**extra: str) -> dict[str, str]:
-        plain = {"NO_COLOR": "1", "TERM": "dumb", "PYTHONPATH": str(tmp_path)}
+        modules = os.pathsep.join(filter(None, (str(tmp_path), os.environ.get("PYTHONPATH"))))
+        plain = {"NO_COLOR": "1", "TERM": "dumb", "PYTHONPATH": modules}
         return {**os.environ, **plain, **extra}
 
     return build

@@ -49,9 +49,11 @@ def recording() -> bytes:
         return (Path(folder) / "one.mcap").read_bytes()
 
 
-def make(folder: Path, status: str = "complete", **changed: object) -> TrialDirectory:
+def make(
+    folder: Path, status: str = "complete", plan: str = PLAN, **changed: object
+) -> TrialDirectory:
     """A trial on a robot with all that the audits ask for; `changed` goes into its real rows."""
-    trial = TrialDirectory.create(folder, parse_plan(PLAN, source="plan"))
+    trial = TrialDirectory.create(folder, parse_plan(plan, source="plan"))
     rows = []
     for side in (Side.SIM, Side.REAL):
         for i, planned in enumerate(schedule(trial.plan, side)):
@@ -190,3 +192,65 @@ def test_an_unknown_policy_is_refused_by_name(tmp_path: Path):
     trial = make(tmp_path / "lab")
     with pytest.raises(InputError, match="unknown policy 'balancr'; did you mean 'balancer'"):
         assess_trial(trial, policy="balancr")
+
+
+# Calibration snapshots ---------------------------------------------------------------------------
+
+PLAYED = """
+calibrations:
+- {name: identified, file: calibration/identified.yaml, recordings: {rec-1: {}, rec-2: {}}}
+- nominal
+"""
+
+
+def test_what_check_found_is_no_snapshot(tmp_path: Path):
+    trial = make(tmp_path / "lab")
+    (trial.path / "calibration" / "2026-03-01.yaml").rename(trial.path / "calibration/check.json")
+    assert trial.calibration_files == []
+    assert audits(trial)["calibration_snapshots"][0] == "missing"
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({}, ""),
+        ({"valid": {"from": "1969-01-01", "until": "1969-12-31"}}, "1970-01-01 is not"),
+        ({"valid": {"from": "1971-01-01", "until": "1971-12-31"}}, ""),  # made of these episodes
+        ({"robot": "another"}, "of robot another, and not of gantry"),
+        ({"task": "Lab/Other-v0"}, "of task Lab/Other-v0"),
+    ],
+)
+@pytest.mark.parametrize("is_named", [True, False])
+def test_a_snapshot_has_to_fit_its_episodes(
+    tmp_path: Path,
+    write_snapshot: Callable[..., Path],
+    changed: dict[str, object],
+    reason: str,
+    is_named: bool,
+):
+    trial = make(tmp_path / "lab", plan=PLAN + PLAYED if is_named else PLAN)
+    (trial.path / "calibration" / "2026-03-01.yaml").unlink()
+    write_snapshot(trial.path / "calibration" / "identified.yaml", **changed)
+    status, said = audits(trial)["calibration_snapshots"]
+    assert status == ("fail" if reason else "pass")
+    good = "identified/rec-1, identified/rec-2" if is_named else "identified.yaml"
+    assert said.startswith("identified.yaml: it is ") if reason else said == good
+    assert reason in said
+
+
+def test_of_several_snapshots_that_no_episode_names_one_has_to_fit(
+    tmp_path: Path, write_snapshot: Callable[..., Path]
+):
+    trial = make(tmp_path / "lab")
+    (trial.path / "calibration" / "2026-03-01.yaml").unlink()
+    write_snapshot(trial.path / "calibration" / "other.yaml", robot="another")
+    assert audits(trial)["calibration_snapshots"][0] == "fail"
+    write_snapshot(trial.path / "calibration" / "this.yaml")
+    assert audits(trial)["calibration_snapshots"][0] == "pass"
+
+
+def test_the_simulator_as_it_is_is_no_snapshot(tmp_path: Path):
+    plan = PLAN + "calibrations: [nominal, {name: broad, randomised: {cart_mass_kg: [0.8, 1.2]}}]"
+    trial = make(tmp_path / "lab", plan=plan)
+    (trial.path / "calibration" / "2026-03-01.yaml").unlink()
+    assert audits(trial)["calibration_snapshots"][0] == "missing"
