@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from robo_eval.cli.junit import Checks, JunitOption, reported
-from robo_eval.cli.output import JsonOption, print_json, print_table, say
+from robo_eval.cli.output import JsonOption, measured, print_json, print_table, say
 from robo_eval.cli.settings import ConfigOption, MetricsOption, settings_of
 from robo_eval.core.wording import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from robo_eval.core.estimate import Estimate
     from robo_eval.gates import Assessment, GateResult
     from robo_eval.gates.axes.anchors import Axis
     from robo_eval.gates.axes.progress import Progress
@@ -229,7 +228,7 @@ def _print_index(one: Assessment) -> None:
     if found.index.value is None:
         say(f"  no index: {found.index.reason}")
         return
-    say(f"  index {_text(found.index)}, adjusted for unevenness {_text(found.adjusted)}")
+    say(f"  index {measured(found.index)}, adjusted for unevenness {measured(found.adjusted)}")
 
 
 def _print_axes(one: Assessment) -> None:
@@ -242,6 +241,9 @@ def _print_axes(one: Assessment) -> None:
             right=(1, 2, 3),
             prose=(4,),
         )
+        for axis in one.readings.axes:
+            if axis.source:
+                say(f"anchors of {axis.name}: {axis.source}")
     if one.readings.progress:
         print_table(
             "progress",
@@ -255,26 +257,17 @@ def _axis_row(axis: Axis) -> tuple[str, str, str, str, str]:
     anchors = "-" if axis.baseline is None else f"{axis.baseline:g} and {axis.expert:g}"
     if axis.scale == "log":
         anchors += ", log"
-    raw = _text(axis.raw) if axis.raw.value is not None else "-"
+    raw = measured(axis.raw) if axis.raw.value is not None else "-"
     if axis.raw.value is not None and axis.raw.unit != "ratio":
         raw += f" {axis.raw.unit}"
-    value = "-" if axis.value.value is None else f"{_text(axis.value)} n={axis.value.n}"
+    value = "-" if axis.value.value is None else f"{measured(axis.value)} n={axis.value.n}"
     return f"{axis.name}, {axis.title}", raw, anchors, value, axis.value.reason or ""
 
 
 def _progress_row(name: str, found: Progress) -> tuple[str, ...]:
     shown = (found.kappa, found.kappa_time)
     bends = (found.slope, found.curvature)
-    return (name, *map(_text, shown), f"{found.steps:.3g}", *map(_text, bends))
-
-
-def _text(found: Estimate) -> str:
-    """A value with its interval."""
-    if found.value is None:
-        return "-"
-    if found.low is None or found.high is None:
-        return shown(found.value)
-    return f"{shown(found.value)} [{shown(found.low)}, {shown(found.high)}]"
+    return (name, *map(measured, shown), f"{found.steps:.3g}", *map(measured, bends))
 
 
 def _print_trial(findings: Findings, *, every: bool) -> None:
@@ -283,16 +276,15 @@ def _print_trial(findings: Findings, *, every: bool) -> None:
     say()
     if frontier.auf.value is not None:
         say(
-            f"delegability: area under the frontier {_text(frontier.auf)}, share of demands for"
+            f"delegability: area under the frontier {measured(frontier.auf)}, share of demands for"
             f" autonomy with quality {findings.profile.frontier.quality:g}:"
-            f" {_text(frontier.fraction_delegable)}"
+            f" {measured(frontier.fraction_delegable)}"
         )
     if findings.shift is not None and findings.since is not None:
         said = "nowhere below" if findings.shift.progress else "somewhere below"
         found = findings.shift.auf
-        text = (
-            f"area {found.value or 0.0:+.4g} {_text(found).partition(' ')[2]}, {said} what it was"
-        )
+        ends = measured(found).partition(" ")[2]
+        text = f"area {found.value or 0.0:+.4g} {ends}, {said} what it was"
         say(f"since {findings.since['trial']}: {found.reason if found.value is None else text}")
     done = len(checklist.items) - len(checklist.open)
     say(f"reproducibility checklist: {done} of {len(checklist.items)} answered")

@@ -127,6 +127,17 @@ def interval(estimate: Estimate, digits: int | None = 2) -> str:
     return f"{text} [{number(estimate.low, digits)}, {number(estimate.high, digits)}]"
 
 
+def measured(found: Estimate) -> str:
+    """A value of any size with four digits, and its interval if it has one; else a dash."""
+    from robo_eval.core.wording import shown
+
+    if found.value is None:
+        return "-"
+    if found.low is None or found.high is None:
+        return shown(found.value)
+    return f"{shown(found.value)} [{shown(found.low)}, {shown(found.high)}]"
+
+
 def say_missing_intervals(estimates: Iterable[Estimate]) -> None:
     """Why some of the printed numbers have no interval."""
     lacking = [e for e in estimates if e.value is not None and (e.low is None or e.high is None)]

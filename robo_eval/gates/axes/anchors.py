@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
@@ -21,11 +22,12 @@ from robo_eval.gates.axes.episodes import episodes_measured
 from robo_eval.gates.axes.memory import memory_measured
 from robo_eval.gates.axes.settings import AnchorSettings, AxisSettings
 from robo_eval.gates.axes.tools import sociality_measured, tools_measured
+from robo_eval.log.notes import iso_time
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from robo_eval.log.evidence import Evidence
+    from robo_eval.log.evidence import Anchor, Evidence
     from robo_eval.metrics.body import Body
 
 Array = NDArray[np.float64]
@@ -189,9 +191,8 @@ def _anchors(noted: Evidence, settings: AxisSettings) -> dict[str, AnchorSetting
     found = {name: AnchorSettings() for name in AXES if name != "$"} | settings.anchors
     lines: dict[str, int] = {}
     for anchor in noted.anchors or ():
-        given = AnchorSettings.model_validate(
-            {name: getattr(anchor, name) for name in ("baseline", "expert", "scale", "source")}
-        )
+        numbers = {name: getattr(anchor, name) for name in ("baseline", "expert", "scale")}
+        given = AnchorSettings.model_validate({**numbers, "source": _source(anchor, noted)})
         if anchor.axis in lines and found[anchor.axis] != given:
             file = noted.files.get("anchors", "anchors.csv")
             raise InputError(
@@ -201,6 +202,18 @@ def _anchors(noted: Evidence, settings: AxisSettings) -> dict[str, AnchorSetting
         found[anchor.axis] = given
         lines.setdefault(anchor.axis, anchor.line)
     return found
+
+
+def _source(anchor: Anchor, noted: Evidence) -> str:
+    """Where anchors come from; if more is noted, who set them when from what, and the file."""
+    day = "" if anchor.time_ns is None else iso_time(anchor.time_ns)[:10]
+    told = {"version ": anchor.version, "by ": anchor.by, "on ": day, "from ": anchor.trials}
+    parts = [word + text for word, text in told.items() if text]
+    if not parts:
+        return anchor.source
+    file = Path(noted.files.get("anchors", "anchors.csv")).name
+    digest = noted.sources.get(file, "")
+    return f"{anchor.source} ({', '.join(parts)}; {file} {digest}".rstrip() + ")"
 
 
 def _calibrated(raw: Estimate, anchors: AnchorSettings) -> Estimate:

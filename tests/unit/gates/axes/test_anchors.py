@@ -289,6 +289,19 @@ def test_noted_anchors_come_before_settings_and_these_before_0_and_1():
     assert (found["P"].baseline, found["P"].expert, found["P"].source) == (0.0, 1.0, "")
 
 
+def test_versioned_anchors_say_who_set_them_when_from_what_and_in_which_file():
+    one = replace(
+        anchor("T", 0.0, 0.225), version="2", by="A. Lab", time_ns=1_772_357_400_000_000_000,
+        trials="runs/base 3fa0",
+    )  # fmt: skip
+    files = {"files": {"anchors": "lab/a.csv"}, "sources": {"a.csv": "9c1d"}}
+    found = table(None, noted(anchors=(one,), **files))["T"]
+    told = "version 2, by A. Lab, on 2026-03-01, from runs/base 3fa0; a.csv 9c1d"
+    assert found.source == f"a team of three ({told})"
+    bare = table(None, noted(anchors=(replace(one, by="", time_ns=None, trials=""),)))["T"]
+    assert bare.source == "a team of three (version 2; anchors.csv)"
+
+
 def test_anchors_that_disagree_are_refused_with_their_line():
     same = (anchor("T", 0.0, 0.5), anchor("T", 0.0, 0.5, line=3))
     assert table(None, noted(anchors=same))["T"].expert == 0.5
