@@ -64,6 +64,7 @@ def _lines(title: str) -> Told:
             return
         state["next"] = now + _LINE_EVERY_S
         left = (now - started) / done * (total - done) if done else 0.0
-        typer.echo(f"{title}: {done / total:.0%}, {duration(left)} left, {newest}", err=True)
+        text = f"{title}: {done / total:.0%}, {duration(left)} left"
+        typer.echo(f"{text}, {newest}" if newest else text, err=True)
 
     return told

@@ -58,6 +58,7 @@ GROUPS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
     "Robots": {
         "doctor": ("doctor.doctor", "Look at a robot before a run."),
         "pause": ("pause.pause", "Let a run on a robot wait."),
+        "calibrate": ("calibrate.app", ""),
         "replay": ("replay.replay", "Compare recorded motion with the simulator's."),
     },
     "Incidents": {"incidents": ("incidents.app", "")},

@@ -36,7 +36,7 @@ run_page = load_runner()
 LINK = re.compile(r"!?\[[^\]]*\]\(\s*<?(?P<target>[^)\s>]+)>?(?:\s+\"[^\"]*\")?\s*\)")
 
 
-LONG = ("aiq.md", "autonomy.md", "bags.md", "comparison.md", "incidents.md")
+LONG = ("aiq.md", "autonomy.md", "bags.md", "calibration.md", "comparison.md", "incidents.md")
 """Pages whose examples take half a minute; what they show has tests of its own."""
 WITH_EXAMPLES = [
     page

@@ -1,0 +1,140 @@
+"""Which motion to record next, and what it would tell: each is simulated before anybody moves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import yaml
+
+from robo_eval.agents import agent_names, make_agent
+from robo_eval.core.task import TaskSpec
+from robo_eval_calibration.expected import Expected, expected, next_motions
+from robo_eval_calibration.innovations import Model
+from robo_eval_calibration.recordings import LEAST_TICKS, Gathered, Recording, channels_of
+
+_RECORDINGS: Final = 2
+"""Of each motion that is simulated."""
+_BESIDE: Final = 6
+"""Recordings there are that a motion is looked at beside, at most."""
+_EPISODES: Final = 4
+_FIRST_SEED: Final = 500_000
+"""Far from those that plans begin with, so that no start is recorded twice."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Motion:
+    """What to record next.
+
+    Attributes:
+        policy: Agent that moves so.
+        singular_value: How well what is told worst would be told: standard deviations by which
+            errors change where constants change by what is wanted.
+        without: The same of the recordings there are, of 6 at most.
+        plan: A plan file.
+    """
+
+    policy: str
+    singular_value: float
+    without: float
+    plan: str
+
+
+def next_motion(
+    gathered: Gathered,
+    now: Expected,
+    model: Model,
+    noise: Mapping[str, float],
+    given: Mapping[str, float],
+) -> Motion | None:
+    """The motion that tells most beside the recordings there are; None if none tells more.
+
+    Args:
+        gathered: The recordings.
+        now: What they tell.
+        model: The simulator.
+        noise: Of sensors and hidden force, by constant.
+        given: Constants that are known.
+    """
+    task, example = gathered.task, gathered.recordings[0]
+    nominal = {one.name: one.nominal for one in task.constants} | dict(given)
+    # Which motion tells most is the same beside more of them, and takes no longer to say.
+    there = gathered.recordings[:_BESIDE]
+    if len(there) < len(gathered.recordings):
+        now = expected(model, there, nominal, noise, given)
+    found = next_motions(
+        model,
+        there,
+        {
+            name: lambda name=name: _simulated(task, example, name, noise)  # type: ignore[misc]
+            for name in _agents(task)
+        },
+        nominal,
+        noise,
+        given,
+    )
+    if not found or found[0][1].singular_value <= now.singular_value:
+        return None
+    policy, best = found[0]
+    plan = {
+        "name": f"What to record next of {example.robot}",
+        "tasks": [{"env": task.env, "levels": [0], "kwargs": _own(example.keywords)}],
+        "policies": [policy],
+        "episodes": _EPISODES,
+        "seeds": {"first": _FIRST_SEED},
+        "sides": [example.side],
+        "traces": "all",
+    }
+    return Motion(
+        policy=policy,
+        singular_value=best.singular_value,
+        without=now.singular_value,
+        plan=yaml.safe_dump(plan, sort_keys=False),
+    )
+
+
+def _agents(task: TaskSpec) -> list[str]:
+    """Agents that play this task alone."""
+    folder = task.environment.split(".")[-2]
+    made = {name: type(make_agent(name)).__module__.split(".") for name in agent_names()}
+    return [name for name, place in made.items() if folder in place]
+
+
+def _own(keywords: Mapping[str, Any]) -> dict[str, Any]:
+    """Keywords that a task of a plan has no key of its own for."""
+    taken = ("level", "difficulty", "profile", "novelty", "max_episode_steps", "action_mode")
+    return {name: value for name, value in keywords.items() if name not in taken}
+
+
+def _simulated(
+    task: TaskSpec, example: Recording, policy: str, noise: Mapping[str, float]
+) -> list[Recording]:
+    """Episodes of an agent in the simulator as it is, with noise; those long enough to tell."""
+    import gymnasium
+
+    env = gymnasium.make(task.env, **dict(example.keywords), constants=dict(noise))
+    agent, found = make_agent(policy), []
+    for seed in range(_FIRST_SEED, _FIRST_SEED + _RECORDINGS):
+        seen, _ = env.reset(seed=seed)
+        agent.reset(seed=seed)
+        rows, actions, is_over = [seen], [], False
+        while not is_over:
+            actions.append(agent.act(seen))
+            seen, _, terminated, truncated, _ = env.step(actions[-1])
+            rows.append(seen)
+            is_over = terminated or truncated
+        if len(actions) >= LEAST_TICKS:
+            found.append(
+                Recording(
+                    id=f"{policy}-{seed}",
+                    env=task.env,
+                    side="sim",
+                    stamp_ns=np.arange(len(rows)) * round(1e9 * task.tick_s),
+                    states=channels_of(task, np.array(rows)),
+                    commands=np.array(task.pushes)[np.array(actions, dtype=int)],
+                )
+            )
+    env.close()
+    return found

@@ -1,0 +1,404 @@
+"""`robo-eval calibrate`: what recordings say of a simulator, found, validated and exported."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from robo_eval.cli.aiq_progress import duration, progress
+from robo_eval.cli.calibrate_offsets import app as offsets
+from robo_eval.cli.calibrate_watch import watch
+from robo_eval.cli.output import (
+    JsonOption,
+    TaskOption,
+    check_folder_of,
+    next_steps,
+    print_json,
+    print_table,
+    quoted,
+    say,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from robo_eval.core.task import TaskSpec
+    from robo_eval.log.directory import TrialDirectory
+    from robo_eval.log.snapshot import Accepted, Snapshot
+    from robo_eval_calibration.checkup import Checkup
+    from robo_eval_calibration.held_out import HeldOut
+    from robo_eval_calibration.recordings import Gathered, Recording
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Fit a simulator to recordings of a robot, and validate it.",
+)
+
+TrialArgument = Annotated[Path, typer.Argument(metavar="TRIAL", help="Trial directory.")]
+SnapshotArgument = Annotated[
+    Path, typer.Argument(metavar="SNAPSHOT.yaml", help="Calibration snapshot.")
+]
+GivenOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--given", metavar="NAME=VALUE", help="A constant that is known, such as one weighed."
+    ),
+]
+_CPU_S_A_RECORDING: Final = 1.5
+"""Of a fit on one core, measured on the gantry; nearly the same for short ones and long ones."""
+app.command("watch", short_help="Say which constants changed over days, and since when.")(watch)
+app.add_typer(offsets, name="offsets")
+
+
+@app.callback()
+def root() -> None:
+    """Fit a simulator to recordings of a robot, and validate it."""
+
+
+@app.command("check", short_help="Say what the recordings of a trial can tell.")
+def check(
+    trial: TrialArgument,
+    *,
+    given: GivenOption = None,
+    task: TaskOption = "",
+    plan: Annotated[
+        Path | None,
+        typer.Option("--next", metavar="PLAN.yaml", help="Write what to record next as a plan."),
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Check recordings before anything is fitted, and say which constants they can tell.
+
+    Clocks, units, order of joints, gaps and excitation are looked at first; then the simulator
+    foretells how well each constant of the task will be known. The result is kept in the trial,
+    calibration/check.json. Exit code 1 if nothing can be found from these recordings.
+
+    Example: robo-eval calibrate check runs/gantry
+    """
+    from robo_eval.log.directory import TrialDirectory
+    from robo_eval.log.files import write_atomically
+    from robo_eval_calibration.checkup import keep, passed
+
+    if plan is not None:
+        check_folder_of(plan)
+    opened = TrialDirectory.open(trial)
+    gathered = _gathered(opened, task, quiet=json)
+    known = _given(given, gathered.task)
+    found = _checked(gathered, known, quiet=json)
+    keep(opened, found)
+    if plan is not None and found.motion is not None:
+        write_atomically(plan, found.motion.plan.encode())
+    if json:
+        from robo_eval.core.plain import plain
+
+        print_json(plain(found))
+    else:
+        _print_check(found)
+    passed(found)
+    if not json:
+        next_steps(f"robo-eval calibrate fit {quoted(trial)} --out calibration.yaml")
+
+
+@app.command("fit", short_help="Find the constants of the simulator.")
+def fit(
+    trial: TrialArgument,
+    *,
+    out: Annotated[Path, typer.Option(metavar="SNAPSHOT.yaml", help="Snapshot to write.")],
+    hold_out: Annotated[
+        float, typer.Option(metavar="SHARE", help="Share of the recordings kept to validate it.")
+    ] = 0.25,
+    name: Annotated[
+        str, typer.Option(metavar="NAME", help="What rows call it; default that of the file.")
+    ] = "",
+    valid_days: Annotated[
+        int, typer.Option(min=1, max=3650, metavar="N", help="Days it may be played for.")
+    ] = 14,
+    workers: Annotated[
+        int | None, typer.Option(metavar="N", help="Processes; as many as there are processors.")
+    ] = None,
+    ray: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Ray cluster to use: `auto` or host:port.")
+    ] = None,
+    given: GivenOption = None,
+    task: TaskOption = "",
+    json: JsonOption = False,
+) -> None:
+    """Find the constants of the simulator with which it foretells the recordings of a trial.
+
+    Each recording is fitted by itself; how far their estimates spread makes the intervals. Noise of
+    the sensors and a hidden force are found as well. What was done is kept in the trial: the same
+    command goes on where it was stopped. Exit code 0 if a snapshot was written, whatever it says; 1
+    if nothing could be found.
+
+    Example: robo-eval calibrate fit runs/gantry --out gantry.yaml
+    """
+    from threadpoolctl import threadpool_limits
+
+    from robo_eval.core.errors import CheckFailedError, InputError
+    from robo_eval.log.directory import CALIBRATION, TrialDirectory
+    from robo_eval.log.provenance import cores
+    from robo_eval.log.snapshot import write_snapshot
+    from robo_eval_calibration.checkup import keep, kept, passed
+    from robo_eval_calibration.fit import fitted, model_of
+    from robo_eval_calibration.made import snapshot_name, snapshot_of, split
+
+    check_folder_of(out)
+    called = snapshot_name(name or out.stem)
+    opened = TrialDirectory.open(trial)
+    gathered = _gathered(opened, task, quiet=json)
+    known = _given(given, gathered.task)
+    checkup = kept(opened, gathered, known)
+    if checkup is None:
+        checkup = _checked(gathered, known, quiet=json)
+        keep(opened, checkup)
+    passed(checkup)
+    if gathered.task.replay != "steps":
+        raise InputError(
+            f"{trial}: {gathered.task.env} cannot be fitted yet: its recordings are played whole"
+        )
+    recordings, held_out = split(gathered.recordings, hold_out)
+    count = cores() if workers is None else workers
+    if not json:
+        cost = _CPU_S_A_RECORDING * len(recordings)
+        where = "" if ray is not None else f"; {duration(cost / min(count, len(recordings)))} here"
+        say(f"{len(recordings)} recordings to fit, {len(held_out)} held out: about"
+            f" {duration(cost)} of one core{where}")  # fmt: skip
+    with progress("fit", quiet=json) as told, threadpool_limits(1):
+        found = fitted(
+            recordings,
+            given=known,
+            workers=count,
+            ray=ray,
+            jobs_folder=opened.path / CALIBRATION / "fits",
+            progress=None if told is None else lambda done, total: told(done, total, ""),
+        )
+    model = model_of(recordings[0])
+    snapshot = snapshot_of(
+        found, recordings, held_out,
+        model=model, name=called, plan_digest=opened.plan_digest, valid_days=valid_days,
+    )  # fmt: skip
+    if not snapshot.tells:
+        raise CheckFailedError(
+            f"{trial}: nothing could be found; `robo-eval calibrate check` says what to record"
+        )
+    write_snapshot(snapshot, out)
+    if json:
+        print_json({"snapshot": str(out), **snapshot.model_dump(mode="json", by_alias=True)})
+        return
+    _print_fit(snapshot)
+    say(f"snapshot: {out}")
+    next_steps(f"robo-eval calibrate validate {quoted(out)} {quoted(trial)}")
+
+
+@app.command("validate", short_help="Say whether a snapshot foretells other recordings.")
+def validate(
+    snapshot: SnapshotArgument,
+    trial: TrialArgument,
+    *,
+    json: JsonOption = False,
+) -> None:
+    """Say whether a snapshot foretells recordings better that it was not made from.
+
+    Recordings it was made from do not count. It is accepted only if the error of the others falls
+    by more than 2 %, by an interval over recordings; the snapshot then says so, or why not. Exit
+    code 1 if it is not accepted.
+
+    Example: robo-eval calibrate validate gantry.yaml runs/gantry
+    """
+    from threadpoolctl import threadpool_limits
+
+    from robo_eval.core.errors import CheckFailedError, InputError
+    from robo_eval.core.plain import plain
+    from robo_eval.log.directory import TrialDirectory
+    from robo_eval.log.snapshot import read_snapshot, write_snapshot
+    from robo_eval_calibration.checks import checked
+    from robo_eval_calibration.checkup import not_refused
+    from robo_eval_calibration.fit import model_of
+    from robo_eval_calibration.made import accepted, unused, validated
+
+    made = read_snapshot(snapshot)
+    gathered = _gathered(TrialDirectory.open(trial), made.task, quiet=json)
+    recordings = unused(made, gathered.recordings)
+    for problem in made.problems(robot=recordings[0].robot):
+        raise InputError(f"{snapshot}: {problem}; name a trial of that robot")
+    not_refused(checked(recordings, gathered.task))
+    with threadpool_limits(1):
+        found = validated(made, recordings, model_of(recordings[0]))
+    verdict = accepted(made, found)
+    write_snapshot(made.model_copy(update={"accepted": verdict}), snapshot)
+    if json:
+        errors = {
+            one.id: {"nominal": before, "calibrated": after}
+            for one, before, after in zip(recordings, found.before, found.after, strict=True)
+        }
+        print_json({"snapshot": str(snapshot), **plain(verdict), "errors": errors})
+    else:
+        _print_validation(recordings, found, verdict)
+    if not verdict.verdict:
+        raise CheckFailedError(f"{snapshot}: not accepted: {verdict.reason}")
+    if not json:
+        say("accepted: the simulator foretells these recordings better with it")
+
+
+@app.command("export", short_help="Write what was found for other programs.")
+def export(
+    snapshot: SnapshotArgument,
+    *,
+    urdf: Annotated[
+        bool, typer.Option("--urdf", help="The task's model, as far as it holds the constants.")
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Constants with units and intervals.")] = (
+        False
+    ),
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="File to write; default the screen.")
+    ] = None,
+) -> None:
+    """Write what a snapshot found in a form that other programs read.
+
+    Example: robo-eval calibrate export gantry.yaml --urdf --out gantry.urdf
+    """
+    import json as form
+
+    from robo_eval.core.errors import InputError
+    from robo_eval.log.files import write_atomically
+    from robo_eval.log.snapshot import read_snapshot
+    from robo_eval_calibration.exported import as_json, as_urdf
+
+    if urdf == json:
+        raise InputError("choose one form: --urdf or --json")
+    if out is not None:
+        check_folder_of(out)
+    made = read_snapshot(snapshot)
+    if urdf:
+        text, lacking = as_urdf(made)
+        if lacking:
+            typer.echo(f"not in the model: {', '.join(lacking)}", err=True)
+    else:
+        text = form.dumps(as_json(made), indent=2, allow_nan=False) + "\n"
+    if out is None:
+        typer.echo(text, nl=False)
+    else:
+        write_atomically(out, text.encode())
+        say(f"written: {out}")
+
+
+def _gathered(trial: TrialDirectory, task: str, *, quiet: bool) -> Gathered:
+    """The recordings of a trial, read with a bar."""
+    from robo_eval_calibration.recordings import gathered
+
+    with progress("read", quiet=quiet) as told:
+        show = None if told is None else lambda done, total: told(done, total, "")
+        return gathered(trial, task, show)
+
+
+def _checked(gathered: Gathered, given: Mapping[str, float], *, quiet: bool) -> Checkup:
+    from threadpoolctl import threadpool_limits
+
+    from robo_eval_calibration.checkup import checkup
+
+    # Matrices are tiny: threads of the library of numbers would only wait for each other.
+    with progress("check", quiet=quiet), threadpool_limits(1):
+        return checkup(gathered, given)
+
+
+def _given(texts: list[str] | None, task: TaskSpec) -> dict[str, float]:
+    """Constants that are known, from `NAME=VALUE`.
+
+    Raises:
+        InputError: If one is none of the task, or its value is none.
+    """
+    from robo_eval.core.errors import InputError
+
+    found = {}
+    for text in texts or []:
+        name, _, value = text.partition("=")
+        try:
+            found[name] = float(value)
+        except ValueError as err:
+            raise InputError(f"--given: NAME=VALUE is needed, given {text!r:.80}") from err
+    try:
+        return task.checked(found)
+    except InputError as err:
+        raise InputError(f"--given: {err}") from err
+
+
+def _print_check(found: Checkup) -> None:
+    rows = [
+        [one.check, one.verdict, ": ".join(filter(None, (one.recording, one.text))), one.remedy]
+        for one in found.findings
+    ]
+    columns = ["check", "verdict", "found", "remedy"]
+    print_table(f"recordings of {found.task}", columns, rows, prose=(2, 3))
+    _print_left_out(found.left_out)
+    if found.constants:
+        print_table(
+            "what a fit of these recordings will tell",
+            ["constant", "half-width", "wanted", "verdict", "told apart from"],
+            [
+                [name, f"{one.half_width:.3g}", f"{one.wanted:.3g}", one.verdict,
+                 f"not {', '.join(one.partners)}" if one.partners else ""]
+                for name, one in found.constants.items()
+            ],
+            right=(1, 2),
+            prose=(4,),
+        )  # fmt: skip
+    if found.motion is not None:
+        say(
+            f"to record next: {found.motion.policy}; what is told worst is then told to"
+            f" {found.motion.singular_value:.2g} standard deviations"
+            f" ({found.motion.without:.2g} now)"
+        )
+    confounded = [name for name, one in found.constants.items() if one.partners]
+    if confounded:
+        say(f"say one of {', '.join(confounded)} by --given if it is known, such as weighed")
+
+
+def _print_left_out(left_out: Mapping[str, str]) -> None:
+    """Why other episodes cannot serve, by reason."""
+    from collections import Counter
+
+    from robo_eval.core.wording import counted
+
+    for reason, number in Counter(left_out.values()).items():
+        say(f"left out: {counted(number, 'episode')} {reason}")
+
+
+def _print_fit(snapshot: Snapshot) -> None:
+    rows = []
+    for name, one in snapshot.constants.items():
+        value = "-" if one.value is None else f"{one.value:.4g}"
+        ends = "-" if one.low is None or one.high is None else f"[{one.low:.4g}, {one.high:.4g}]"
+        usual = "-" if one.nominal is None else f"{one.nominal:.4g}"
+        played = "estimate" if one.kept is None else f"{one.kept:.4g}"
+        rows.append([name, value, ends, usual, one.verdict, played])
+    print_table(
+        f"calibration {snapshot.name} of {snapshot.robot}, {len(snapshot.used)} recordings",
+        ["constant", "value", "95 %", "nominal", "verdict", "played"],
+        rows,
+        right=(1, 3),
+    )
+    for name, one in snapshot.constants.items():
+        if one.reason is not None and one.verdict != "given":
+            say(f"{name}: {one.reason}")
+    for name, size in {**snapshot.noise.sensors, **snapshot.noise.force}.items():
+        say(f"{name}: {size:.3g}")
+    left = snapshot.residuals
+    if left.verdict == "structure":
+        say(f"no constants explain these recordings: {'; '.join(left.reasons)}")
+    elif left.skill is not None:
+        say(f"the constants explain these recordings: skill {left.skill:.2f}")
+
+
+def _print_validation(recordings: Sequence[Recording], found: HeldOut, verdict: Accepted) -> None:
+    errors = zip(recordings, found.before, found.after, strict=True)
+    print_table(
+        "error of predictions, in standard deviations of the noise",
+        ["recording", "nominal", "calibrated"],
+        [[one.id, f"{before:.3f}", f"{after:.3f}"] for one, before, after in errors],
+        right=(1, 2),
+    )
+    if verdict.fall is not None and verdict.low is not None and verdict.high is not None:
+        say(f"the error falls by {verdict.fall:.1%} [{verdict.low:.1%}, {verdict.high:.1%}]")

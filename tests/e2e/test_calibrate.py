@@ -1,0 +1,175 @@
+"""`robo-eval calibrate`, from a small trial of a stand-in to an accepted snapshot."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+import yaml
+
+from robo_eval.core.errors import InputError
+from robo_eval.core.plan import parse_plan
+from robo_eval.log.directory import TrialDirectory
+from robo_eval.log.snapshot import read_snapshot, write_snapshot
+from robo_eval_calibration.recordings import gathered, task_to_calibrate
+
+HIDDEN = {
+    "cart_mass_kg": 1.3, "delay_s": 0.028, "position_noise_m": 0.0005, "velocity_noise_m_s": 0.01,
+    "tilt_noise_rad": 0.002, "tilt_rate_noise_rad_s": 0.02,
+}  # fmt: skip
+PLAN = {
+    "name": "stand-in",
+    "tasks": [
+        {
+            "env": "RoboEval/CartPole3D-v0", "levels": [0],
+            "kwargs": {"balls": 0, "constants": HIDDEN},
+        }
+    ],
+    "policies": ["random"],
+    "episodes": 4,
+    "traces": "all",
+}  # fmt: skip
+GIVEN = (
+    "--given", "push_gain=1", "--given", "pole_mass_kg=0.1", "--given", "slide_friction_n_s_m=0",
+    "--given", "pole_com_height_m=1",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory, commands):
+    """A folder with a trial and its snapshot; calls the command line there."""
+    folder = tmp_path_factory.mktemp("lab")
+
+    def call(*arguments, code=0):
+        done = commands(*arguments, folder=folder, limit_s=300)
+        assert done.code == code, done.err
+        return done
+
+    def play(name, **changes):
+        (folder / f"{name}.yaml").write_text(yaml.safe_dump(PLAN | {"name": name} | changes))
+        call("run", f"{name}.yaml", "--out", name, "--no-report", "--jobs", "1")
+
+    call.folder, call.play = folder, play
+    play("trial")
+    call.checked = json.loads(call("calibrate", "check", "trial", *GIVEN, "--json").out)
+    call("calibrate", "fit", "trial", "--out", "made.yaml", "--hold-out", "0.5", *GIVEN)
+    return call
+
+
+def test_check_foretells_what_fit_finds(lab):
+    assert {one["verdict"] for one in lab.checked["findings"]} == {"ok"}
+    assert set(lab.checked["constants"]) == {"cart_mass_kg", "delay_s"}
+    kept = json.loads((lab.folder / "trial/calibration/check.json").read_text())
+    assert kept == lab.checked
+    # It is no snapshot.
+    assert TrialDirectory.open(lab.folder / "trial").calibration_files == []
+
+
+def test_the_snapshot_holds_what_was_hidden(lab):
+    made = read_snapshot(lab.folder / "made.yaml")
+    for name in ("cart_mass_kg", "delay_s"):
+        found = made.constants[name]
+        assert abs(found.value - HIDDEN[name]) < 0.05 * HIDDEN[name]
+        assert found.low <= found.value <= found.high
+    assert made.constants["push_gain"].verdict == "given"
+    assert len(made.held_out) == 2
+    assert {one.episode for one in made.recordings}.isdisjoint(made.held_out)
+    assert not made.accepted.verdict
+    assert made.side == "sim"
+
+
+def test_it_is_validated_on_what_was_held_out_and_exported(lab):
+    shutil.copy(lab.folder / "made.yaml", lab.folder / "good.yaml")
+    told = json.loads(lab("calibrate", "validate", "good.yaml", "trial", "--json").out)
+    made = read_snapshot(lab.folder / "good.yaml")
+    assert told["verdict"] is made.accepted.verdict is True
+    assert set(told["errors"]) == set(made.held_out)
+    as_json = json.loads(lab("calibrate", "export", "good.yaml", "--json").out)
+    assert as_json["constants"]["cart_mass_kg"]["played"] == made.constants["cart_mass_kg"].value
+    done = lab("calibrate", "export", "good.yaml", "--urdf", "--out", "gantry.urdf")
+    mass = made.constants["cart_mass_kg"].value
+    assert f'<mass value="{mass!r}"/>' in (lab.folder / "gantry.urdf").read_text()
+    # The model has no place for it, which is said.
+    assert "delay_s" in done.err
+    assert "cart_mass_kg" not in done.err
+
+
+def test_a_snapshot_that_gains_nothing_is_not_accepted(lab):
+    made = read_snapshot(lab.folder / "made.yaml")
+    usual = made.constants["cart_mass_kg"].model_copy(update={"kept": 1.0})
+    late = made.constants["delay_s"].model_copy(update={"kept": 0.0})
+    changed = made.constants | {"cart_mass_kg": usual, "delay_s": late}
+    write_snapshot(made.model_copy(update={"constants": changed}), lab.folder / "nothing.yaml")
+    done = lab("calibrate", "validate", "nothing.yaml", "trial", code=1)
+    assert "not accepted" in done.err
+    kept = read_snapshot(lab.folder / "nothing.yaml").accepted
+    assert not kept.verdict
+    assert "2%" in kept.reason
+
+
+def refused(lab, *arguments, out=None, code=2):
+    """What a command says that was refused; nothing is written."""
+    done = lab("calibrate", *arguments, code=code)
+    assert done.err.count("\n") == 1, done.err
+    assert out is None or not (lab.folder / out).exists()
+    return done.err
+
+
+def test_used_recordings_and_other_robots_are_refused(lab):
+    made = read_snapshot(lab.folder / "made.yaml")
+    before = (lab.folder / "made.yaml").read_bytes()
+    kept = gathered(TrialDirectory.open(lab.folder / "trial")).recordings
+    others = tuple(
+        made.recordings[0].model_copy(update={"id": f"rec-{n}", "content": one.content})
+        for n, one in enumerate(kept)
+    )
+    all_used = made.model_copy(update={"recordings": others, "constants": {}})
+    write_snapshot(all_used, lab.folder / "used.yaml")
+    assert "--hold-out" in refused(lab, "validate", "used.yaml", "trial")
+    write_snapshot(made.model_copy(update={"robot": "other"}), lab.folder / "other.yaml")
+    assert "robot other" in refused(lab, "validate", "other.yaml", "trial")
+    assert (lab.folder / "made.yaml").read_bytes() == before
+
+
+def test_bad_words_are_refused(lab):
+    fit = ("fit", "trial", "--out", "bad.yaml")
+    assert "cart_mass_kg" in refused(lab, *fit, "--given", "cart_mas_kg=1", out="bad.yaml")
+    assert "cart_mass_kg" in refused(lab, *fit, "--given", "cart_mass_kg=1e9", out="bad.yaml")
+    assert "NAME=VALUE" in refused(lab, *fit, "--given", "cart_mass_kg", out="bad.yaml")
+    assert "--hold-out" in refused(lab, *fit, "--hold-out", "1.5", out="bad.yaml")
+    assert "--name" in refused(lab, *fit, "--name", "a/b", out="bad.yaml")
+    assert "folder" in refused(lab, "fit", "trial", "--out", "no/where.yaml")
+    assert "--urdf" in refused(lab, "export", "made.yaml")
+    assert "gone" in refused(lab, "check", "gone")
+
+
+def test_a_trial_that_cannot_serve_is_refused(lab):
+    lab.play("bare", traces="none", episodes=1)
+    assert "traces: all" in refused(lab, "check", "bare")
+    assert not (lab.folder / "bare/calibration").exists()
+    idle = [{"name": "nothing"}]
+    lab.play("idle", policies=idle, episodes=2)
+    told = refused(lab, "fit", "idle", "--out", "bad.yaml", out="bad.yaml", code=1)
+    assert "commands never change" in told
+
+
+def test_what_is_left_out_is_named(lab):
+    lab.play("mixed", tasks=[PLAN["tasks"][0] | {"levels": [0, 1]}], episodes=2)
+    found = gathered(TrialDirectory.open(lab.folder / "mixed"))
+    assert len(found.recordings) == 2
+    assert len(found.left_out) == 2
+    assert all("novelty" in reason for reason in found.left_out.values())
+    (lab.folder / "mixed/traces" / f"{found.recordings[0].id}.mcap").unlink()
+    found = gathered(TrialDirectory.open(lab.folder / "mixed"))
+    assert sorted("missing" in reason for reason in found.left_out.values()) == [False, False, True]
+    with pytest.raises(InputError, match="RoboEval/CartPole3D-v0"):
+        gathered(TrialDirectory.open(lab.folder / "mixed"), "RoboEval/CartPole3d-v0")
+
+
+def test_a_trial_of_tasks_without_constants_is_refused(tmp_path):
+    plan = parse_plan(
+        "{name: x, tasks: [{env: CartPole-v1}], policies: [random], episodes: 1}", source="plan"
+    )
+    with pytest.raises(InputError, match="none of its tasks can be calibrated"):
+        task_to_calibrate(TrialDirectory(tmp_path, plan, ""))
