@@ -173,7 +173,7 @@ class TaskSpec:
         levels: Gives the novelty levels by number.
         adapters: How robots play it: short name for a robot file, and `package.module:Class`.
         twin: `package.module:Class` of the stand-in robot, if there is one.
-        constants: What calibration can find.
+        find_constants: Gives what calibration can find.
         channels: What recordings hold of each tick, in this order.
         replay: How calibration plays recordings: `steps`, one tick from each measured state, or
             `whole`, all commands from the recorded start; empty where it cannot.
@@ -200,10 +200,15 @@ class TaskSpec:
     levels: Callable[[], Mapping[int, LevelLike]] = dict
     adapters: Mapping[str, str] = field(default_factory=dict)
     twin: str | None = None
-    constants: tuple[Constant, ...] = ()
+    find_constants: Callable[[], tuple[Constant, ...]] = tuple
     channels: tuple[Channel, ...] = ()
     replay: str = ""
     is_default: bool = False
+
+    @property
+    def constants(self) -> tuple[Constant, ...]:
+        """What calibration can find."""
+        return self.find_constants()
 
     def checked(self, constants: Any) -> dict[str, float]:  # noqa: ANN401 - anything may come in
         """What `constants` of an environment were given, if this task has them.

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Final
+import functools
+from typing import TYPE_CHECKING, Final
 
 from robo_eval.core.task import QUATERNION, Channel, Constant, Part
 from robo_eval_sim.arm.layout import JOINTS, SUBSTEPS, TICK_S
-from robo_eval_sim.arm.levels.axis import Axis
-from robo_eval_sim.arm.levels.level_body import Delay, Gain, Payload
-from robo_eval_sim.arm.levels.level_senses import JointNoise, ObjectNoise
-from robo_eval_sim.arm.levels.level_things import Friction, ObjectMass, SlideFriction
-from robo_eval_sim.arm.setting import Setting
+
+if TYPE_CHECKING:
+    from robo_eval_sim.arm.levels.axis import Axis
+    from robo_eval_sim.arm.setting import Setting
 
 ARM_STATE: Final = (
     Part(name="joint_position", size=7, unit="rad", about="from base to wrist"),
@@ -24,33 +24,40 @@ ARM_CHANNELS: Final = (
     *(Channel(name=joint, unit="rad", noise="joint_noise_rad") for joint in JOINTS),
     Channel(name="gripper_width", unit="m", noise=""),
 )
-_STAGES: Final[dict[type[Axis], str]] = {
-    Gain: "free",
-    Delay: "free",
-    ObjectMass: "held",
-    Payload: "held",
-    Friction: "sliding",
-    SlideFriction: "sliding",
-    JointNoise: "noise",
-    ObjectNoise: "noise",
-}
-"""Axes of novelty whose constant calibration can find, and where it shows."""
 _QUANTA: Final = {"delay_s": TICK_S / SUBSTEPS}
 _WANTED: Final = 0.05
 """Half-width that is narrow enough, as a share of what is usual."""
 
 
-def arm_constants(setting: type[Setting] = Setting, *, without: str = "") -> tuple[Constant, ...]:
+@functools.cache
+def arm_constants(
+    setting: type[Setting] | None = None, *, without: str = ""
+) -> tuple[Constant, ...]:
     """What calibration can find in a task, from its axes of novelty, widened to what is usual.
 
     Args:
-        setting: Of the task; its defaults are what is usual.
+        setting: Of the task; its defaults are what is usual. Without, that of every arm.
         without: A constant that does nothing there.
     """
+    # Axes are looked for when somebody asks, as levels are.
+    from robo_eval_sim.arm.levels import level_body, level_senses, level_things
+    from robo_eval_sim.arm.setting import Setting
+
+    defaults = (setting or Setting)()
+    stages: dict[type[Axis], str] = {
+        level_body.Gain: "free",
+        level_body.Delay: "free",
+        level_things.ObjectMass: "held",
+        level_body.Payload: "held",
+        level_things.Friction: "sliding",
+        level_things.SlideFriction: "sliding",
+        level_senses.JointNoise: "noise",
+        level_senses.ObjectNoise: "noise",
+    }
     found = []
-    for axis, stage in _STAGES.items():
+    for axis, stage in stages.items():
         name, (least, high) = axis.parameter, axis.span
-        usual, quantum = float(getattr(setting(), name)), _QUANTA.get(name, 0.0)
+        usual, quantum = float(getattr(defaults, name)), _QUANTA.get(name, 0.0)
         if name == without:
             continue
         # What is usual lies inside, or it would look as if the search had met its end.

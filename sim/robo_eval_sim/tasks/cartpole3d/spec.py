@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Final
 
@@ -24,39 +25,43 @@ from robo_eval_sim.tasks.cartpole3d.layout import (
     TICK_S,
     Action,
 )
-from robo_eval_sim.tasks.cartpole3d.physics import LEVEL_0
 
 
-def _constant(
-    name: str, unit: str, span: tuple[float, float], wanted: float, about: str, stage: str = ""
-) -> Constant:
-    """A field of `Physics`; one that is never 0 is looked for by its logarithm."""
-    (low, high), nominal = span, getattr(LEVEL_0, name)
-    return Constant(
-        name=name, unit=unit, low=low, high=high, nominal=nominal, wanted=wanted, about=about,
-        stage=stage, is_log=low > 0.0,
-    )  # fmt: skip
+@functools.cache
+def _constants() -> tuple[Constant, ...]:
+    # With the levels: when somebody asks.
+    from robo_eval_sim.tasks.cartpole3d.physics import LEVEL_0
 
-
-_CONSTANTS: Final = (
-    _constant("cart_mass_kg", "kg", (0.1, 10.0), 0.05, "mass of the cart"),
-    _constant("pole_mass_kg", "kg", (0.01, 1.0), 0.005, "mass of the pole"),
-    _constant("pole_com_height_m", "m", (0.2, 2.0), 0.05, "centre of mass above the pivot"),
-    _constant("slide_friction_n_s_m", "N s/m", (0.0, 20.0), 0.1, "viscous friction of the slides"),
-    _constant("push_gain", "", (0.2, 5.0), 0.05, "force on the cart as a share of what is told"),
-    _constant("delay_s", "s", (0.0, 0.2), 0.001, "how much later a push acts"),
-    *(
-        _constant(name, unit, (0.0, high), high / 100.0, f"noise of {what}", "noise")
-        for name, unit, high, what in (
-            ("position_noise_m", "m", 0.1, "the cart's position"),
-            ("velocity_noise_m_s", "m/s", 1.0, "the cart's velocity"),
-            ("tilt_noise_rad", "rad", 0.1, "roll and pitch"),
-            ("tilt_rate_noise_rad_s", "rad/s", 2.0, "their rates"),
+    rows = (
+        ("cart_mass_kg", "kg", 0.1, 10.0, 0.05, "mass of the cart", ""),
+        ("pole_mass_kg", "kg", 0.01, 1.0, 0.005, "mass of the pole", ""),
+        ("pole_com_height_m", "m", 0.2, 2.0, 0.05, "centre of mass above the pivot", ""),
+        ("slide_friction_n_s_m", "N s/m", 0.0, 20.0, 0.1, "viscous friction of the slides", ""),
+        ("push_gain", "", 0.2, 5.0, 0.05, "force on the cart as a share of what is told", ""),
+        ("delay_s", "s", 0.0, 0.2, 0.001, "how much later a push acts", ""),
+        ("position_noise_m", "m", 0.0, 0.1, 0.001, "noise of the cart's position", "noise"),
+        ("velocity_noise_m_s", "m/s", 0.0, 1.0, 0.01, "noise of the cart's velocity", "noise"),
+        ("tilt_noise_rad", "rad", 0.0, 0.1, 0.001, "noise of roll and pitch", "noise"),
+        ("tilt_rate_noise_rad_s", "rad/s", 0.0, 2.0, 0.02, "noise of their rates", "noise"),
+        ("force_noise_n", "N", 0.0, 10.0, 0.1, "size of a hidden force", "disturbance"),
+        ("force_memory_s", "s", 0.0, 10.0, 0.1, "memory of that force", "disturbance"),
+    )
+    return tuple(
+        Constant(
+            name=name,
+            unit=unit,
+            low=low,
+            high=high,
+            nominal=getattr(LEVEL_0, name),
+            wanted=wanted,
+            about=about,
+            stage=stage,
+            is_log=low > 0.0,
         )
-    ),
-    _constant("force_noise_n", "N", (0.0, 10.0), 0.1, "size of a hidden force", "disturbance"),
-    _constant("force_memory_s", "s", (0.0, 10.0), 0.1, "memory of that force", "disturbance"),
-)
+        for name, unit, low, high, wanted, about, stage in rows
+    )
+
+
 _CHANNELS: Final = tuple(
     Channel(name=name, unit=unit, noise=noise, rate_of=rate_of)
     for name, unit, noise, rate_of in (
@@ -108,7 +113,7 @@ SPEC: Final = TaskSpec(
     levels=_levels,
     adapters={"cartpole3d": "robo_eval_robot.cartpole3d:CartPole3DAdapter"},
     twin="robo_eval_twin.gantry:Gantry",
-    constants=_CONSTANTS,
+    find_constants=_constants,
     channels=_CHANNELS,
     replay="steps",
     is_default=True,

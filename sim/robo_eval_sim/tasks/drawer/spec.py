@@ -5,18 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from robo_eval.core.task import LevelLike, Part, TaskSpec
+from robo_eval.core.task import Constant, LevelLike, Part, TaskSpec
 from robo_eval_sim.arm.layout import TICK_S
 from robo_eval_sim.arm.parts import ARM_BODIES, ARM_CHANNELS, ARM_STATE, arm_constants
 from robo_eval_sim.tasks.drawer.layout import ENV, MAX_TICKS
-from robo_eval_sim.tasks.drawer.setting import DrawerSetting
 
 
 def _levels() -> Mapping[int, LevelLike]:
     # Level files are looked for when somebody asks.
     from robo_eval_sim.arm.levels import levels_of
+    from robo_eval_sim.tasks.drawer.setting import DrawerSetting
 
     return levels_of(ENV, __package__, DrawerSetting)
+
+
+def _constants() -> tuple[Constant, ...]:
+    from robo_eval_sim.tasks.drawer.setting import DrawerSetting
+
+    return arm_constants(DrawerSetting)
 
 
 SPEC: Final = TaskSpec(
@@ -40,7 +46,7 @@ SPEC: Final = TaskSpec(
     ),
     bodies={**ARM_BODIES, "cabinet": "base", "drawer": "thing"},
     levels=_levels,
-    constants=arm_constants(DrawerSetting),
+    find_constants=_constants,
     channels=ARM_CHANNELS,
     replay="whole",
 )

@@ -39,7 +39,7 @@ SPEC: Final = TaskSpec(
     ),
     bodies={**ARM_BODIES, "object": "thing"},
     levels=_levels,
-    constants=arm_constants(without="slide_friction_n"),
+    find_constants=lambda: arm_constants(without="slide_friction_n"),
     channels=ARM_CHANNELS,
     replay="whole",
 )
