@@ -136,6 +136,8 @@ def _tell(trial: TrialDirectory, summary: TrialSummary, *, json: bool) -> None:
     points = [dose for curve in summary.doses for dose in curve.doses]
     if any(dose.turned_down is not None for dose in points):
         say("turned down: draws that would make an episode impossible, or change nothing in it")
+    if any(dose.n_not_begun for dose in points):
+        say("not begun: pairs whose episode ended before the onset of its novelty")
     say_missing_intervals(e for dose in points for e in _estimates(dose))
     say(
         "kept: successes with novelty by those of the same seeds without; intervals of one curve,"
@@ -156,11 +158,8 @@ def _print_curves(task: str, label: str, curves: list[DoseCurve]) -> None:
         nominal = curve.nominal_success, None, curve.nominal_quality, None
         rows.append((curve.policy, "none", curve.nominal_success.n, *map(_cell, nominal), None))
         for dose in curve.doses:
-            pairs = f"{dose.n_pairs}"
-            if dose.n_pairs < dose.n_expected:
-                pairs += f" of {dose.n_expected}"
             told = map(_cell, _estimates(dose))
-            rows.append(("", in_short(dose.magnitude), pairs, *told, dose.turned_down))
+            rows.append(("", in_short(dose.magnitude), dose.pairs_text, *told, dose.turned_down))
     # Where nobody turns draws down there is nothing to tell.
     last = 8 if any(dose.turned_down is not None for it in curves for dose in it.doses) else 7
     level = percent(curves[0].level)

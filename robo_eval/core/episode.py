@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from numbers import Real
 from typing import Any, Final
 
 from robo_eval.core.kinds import Arm, EndReason, FaultBy, Side
@@ -149,6 +150,12 @@ Adding n rewards of one sign in floating point errs by less than n / 2**53 of th
 ninth decimal is safe from rounding noise up to four million ticks, and 200 times 1/200, which
 adds up to 1.0000000000000007, is exactly 1.0. No measurement resolves a billionth of its range.
 """
+
+
+def never_began(novelty: object, ticks: object) -> bool:
+    """Whether an episode ended before the onset of its novelty."""
+    onset = novelty.get("onset") if isinstance(novelty, Mapping) else None
+    return type(onset) is int and isinstance(ticks, Real) and onset >= ticks
 
 
 def is_good_enough(quality: float, success_quality: float) -> bool:

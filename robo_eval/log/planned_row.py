@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from robo_eval.core.episode import Episode
+from robo_eval.core.episode import Episode, never_began
 from robo_eval.core.plan import TrialPlan
 from robo_eval.core.schedule import PlannedEpisode, task_and_policy
 from robo_eval.log.provenance import numerics
@@ -29,6 +29,8 @@ def row_for(
         measured["novelty"] = {**(measured.get("novelty") or {}), "axes": asked}
     if drawn := planned.way.drawn(planned.seed):
         measured["novelty"] = {**(measured.get("novelty") or {}), "constants": drawn}
+    if never_began(measured.get("novelty"), measured.get("ticks")):
+        measured["novelty"] = {**measured["novelty"], "began": False}
     return Episode(
         episode_id=planned.episode_id,
         attempt=planned.attempt,

@@ -16,7 +16,7 @@ from robo_eval.core.wording import in_short
 from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.effects import differences
 from robo_eval.metrics.performance import quality_estimates, success_estimate
-from robo_eval.metrics.tables import Rows, groups, numbered, places_of
+from robo_eval.metrics.tables import Rows, groups, not_begun, numbered, places_of
 from robo_eval.metrics.tasks import VARIANT, task_label, task_variants, with_novelty
 from robo_eval.stats.bounded import bounded_mean_interval
 from robo_eval.stats.estimate import without_interval
@@ -53,6 +53,7 @@ class Dose:
         quality_difference: Mean of the differences in quality.
         turned_down: Draws of the novelty that would have made an episode impossible, or changed
             nothing in it, of all its episodes; None where none says.
+        n_not_begun: Pairs whose novelty never began, because the episode ended before its onset.
     """
 
     magnitude: float
@@ -64,6 +65,14 @@ class Dose:
     success_difference: Estimate
     quality_difference: Estimate
     turned_down: int | None = None
+    n_not_begun: int = 0
+
+    @property
+    def pairs_text(self) -> str:
+        """The pairs, of how many, and in how many of them nothing was new: `4 of 5, 3 not begun`."""
+        of = f" of {self.n_expected}" if self.n_pairs < self.n_expected else ""
+        late = f", {self.n_not_begun} not begun" if self.n_not_begun else ""
+        return f"{self.n_pairs}{of}{late}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -244,6 +253,7 @@ def _dose(
         success_difference=_difference(pairs, point.level),
         quality_difference=_mean_difference(own, match, point),
         turned_down=sum(counts) if counts else None,
+        n_not_begun=int(not_begun(own).sum()),
     )
     return found, pairs
 

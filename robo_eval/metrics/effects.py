@@ -18,6 +18,7 @@ from robo_eval.metrics.tables import (
     groups,
     main_rows,
     means_by,
+    not_begun,
     numbered,
     places_of,
     sort_key,
@@ -61,6 +62,7 @@ class Effect:
             there is no interval.
         task_variant: What tells the task from others of its family in the plan; empty where the
             family says all, None if taken over all.
+        n_not_begun: Pairs whose novelty never began, because the episode ended before its onset.
     """
 
     side: str
@@ -75,6 +77,7 @@ class Effect:
     n_expected: int
     verdict: str | None
     task_variant: str | None = None
+    n_not_begun: int = 0
 
     SAID: ClassVar = ("label",)
 
@@ -140,6 +143,7 @@ def effects_of(
     rows = rows.having(
         difference=differences(*_looked_up(every, rows["base_id"], rows["control_id"])),
         control_seed=seeds,
+        not_begun=not_begun(rows),
     )
     planned = planned_episodes(plan, of_novelty=True) if plan is not None else {}
     planned = {key: count for key, count in planned.items() if of in (None, (key[0], key[-1]))}
@@ -195,8 +199,10 @@ def policy_differences(
     is_own, is_match = (firsts["policy"] == name for name in (policy, baseline))
     matches = np.full(len(conditions), np.nan)
     matches[condition[is_match]] = means[is_match]
-    own = firsts.take(is_own).having(
-        difference=differences(means[is_own], matches[condition[is_own]])
+    own = firsts.take(is_own)
+    own = own.having(
+        difference=differences(means[is_own], matches[condition[is_own]]),
+        not_begun=not_begun(own),
     )
     return _effects(own, "seed", tuple(by), {}, config)
 
@@ -264,6 +270,7 @@ def _effect(
         n_pairs=len(pairs),
         n_expected=n_expected,
         verdict=verdict,
+        n_not_begun=int(pairs["not_begun"].sum()),
     )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from robo_eval.core.episode import never_began
 from robo_eval.core.kinds import Arm, EndReason, FaultBy
 from robo_eval.metrics.tasks import VARIANT
 
@@ -32,6 +33,7 @@ _NEEDED: Final = (
     "policy_digest",
     "initial_state",
     "novelty",
+    "ticks",
     "quality",
     "success",
     "end_reason",
@@ -42,6 +44,12 @@ _NEEDED: Final = (
 
 _MANY: Final = 2**62
 """Combinations of values from which on they are numbered anew, so that numbers stay 64 bits."""
+
+
+def not_begun(rows: Rows) -> NDArray[np.bool_]:
+    """Which rows ended before the onset of their novelty, shape (n,)."""
+    cells = zip(rows["novelty"].tolist(), rows["ticks"].tolist(), strict=True)
+    return np.array([never_began(*cell) for cell in cells], dtype=np.bool_)
 
 
 class Codes(NamedTuple):

@@ -145,3 +145,25 @@ def test_it_says_how_many_draws_were_turned_down(quick_cli, tmp_path):
     assert [dose["turned_down"] for dose in curve["doses"]] == [count]
     assert count > 0
     assert str(count) in done.out
+
+
+def test_a_novelty_that_never_began_is_told(quick_cli, tmp_path):
+    path, trial = tmp_path / "plan.yaml", tmp_path / "trial"
+    path.write_text(
+        "name: late\ntasks:\n  - env: RoboEval/CartPole3D-v0\n"
+        "    kwargs: {onset: [100, 199]}\n    axes: {cart_mass: [60]}\n"
+        "policies: [nothing, balancer]\nepisodes: 2\ntraces: none\n"
+    )
+    done = quick_cli("dose", path, "--out", trial, "--no-report")
+    assert done.code == 0, done.err
+    assert "2, 2 not begun" in done.out
+    assert "not begun: pairs whose episode ended before the onset" in done.out
+    with EpisodeStore(trial, durable=False) as store:
+        for row in store.episodes():
+            late = row.policy == "nothing" and bool(row.novelty.get("axes"))
+            assert row.novelty.get("began") is (False if late else None)
+            assert not late or row.ticks <= row.novelty["onset"]
+    told = quick_cli("metrics", trial)
+    assert "the novelty never began in 2 of 2 pairs" in " ".join(told.out.split())
+    falling, balancing = json.loads(quick_cli("dose", trial, "--json").out)["doses"]
+    assert [dose["n_not_begun"] for it in (falling, balancing) for dose in it["doses"]] == [2, 0]

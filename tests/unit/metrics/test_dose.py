@@ -226,3 +226,4 @@ def test_draws_that_were_turned_down_are_summed_by_magnitude(frame, episode):
     friction, payload = dose_curves(main_rows(table), plan, MetricConfig())
     assert [dose.turned_down for dose in friction.doses] == [60, 30, 15]
     assert [dose.turned_down for dose in payload.doses] == [None, None]
+    assert [dose.pairs_text for dose in friction.doses] == ["3", "3", "3"]
