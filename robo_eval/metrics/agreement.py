@@ -20,6 +20,7 @@ from robo_eval.metrics.frame import episodes_frame
 from robo_eval.metrics.initial_state import state_difference
 from robo_eval.metrics.performance import (
     CONDITION,
+    by_first,
     mean_by_seed,
     means_by_seed,
     numbered_by_seed,
@@ -586,7 +587,7 @@ def _counts(rows: Rows) -> dict[tuple[Any, ...], tuple[float, int, int]]:
     found = {}
     for key, own in sorted(groups(rows, _CONTEXT).items(), key=lambda item: sort_key(item[0])):
         number, first = numbered_by_seed(own, CONDITION)
-        shares = means_by(number, own.succeeded.astype(np.float64), len(first))
+        shares = means_by(number, by_first(own, own.succeeded.astype(np.float64)), len(first))
         found[key] = float(np.sort(shares).sum()), len(first), len(own)
     return found
 

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from robo_eval.core.estimate import Estimate
-from robo_eval.metrics.performance import CONDITION
+from robo_eval.metrics.performance import CONDITION, by_first
 from robo_eval.metrics.tables import Rows
 from robo_eval.stats.clustered_pairs import (
     ClusteredDifference,
@@ -35,8 +35,8 @@ class Attempts:
     """The episodes of one policy on one side, whatever number of attempts each took.
 
     Attributes:
-        success: 1 or 0, or their mean where episodes were put together; NaN where there is no
-            verdict, shape (n,).
+        success: 1 or 0 as `metrics.performance.by_first` counts it, or their mean where episodes
+            were put together; NaN where there is no verdict, shape (n,).
         condition: Number of the condition, shape (n,).
         seed: Number of the seed, below 0 and of its own where there is none, shape (n,).
         repeats: Episodes with a verdict behind each value, shape (n,).
@@ -98,13 +98,20 @@ def attempts_of(members: Mapping[str, Rows]) -> dict[str, Attempts]:
     ends = np.cumsum([len(rows) for rows in single.values()])[:-1]
     return {
         policy: Attempts(
-            success=np.where(rows.scored, rows.succeeded.astype(np.float64), np.nan),
+            success=_successes(rows),
             condition=own.astype(np.int64),
             seed=np.where(rows.missing("seed"), -1 - np.arange(len(rows)), rows.codes("seed").code),
             repeats=np.ones(len(rows), dtype=np.int64),
         )
         for (policy, rows), own in zip(single.items(), np.split(condition, ends), strict=True)
     }
+
+
+def _successes(rows: Rows) -> NDArray[np.float64]:
+    found = np.full(len(rows), np.nan)
+    scored = rows.take(rows.scored)
+    found[rows.scored] = by_first(scored, scored.succeeded.astype(np.float64))
+    return found
 
 
 def is_calibrated(rows: Rows) -> bool:

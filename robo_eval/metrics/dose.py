@@ -69,7 +69,7 @@ class Dose:
 
     @property
     def pairs_text(self) -> str:
-        """The pairs, of how many, and in how many of them nothing was new: `4 of 5, 3 not begun`."""
+        """The pairs, of how many, and in how many nothing was new: `4 of 5, 3 not begun`."""
         of = f" of {self.n_expected}" if self.n_pairs < self.n_expected else ""
         late = f", {self.n_not_begun} not begun" if self.n_not_begun else ""
         return f"{self.n_pairs}{of}{late}"

@@ -12,7 +12,13 @@ from numpy.typing import NDArray
 from robo_eval.core.estimate import Estimate
 from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.frame import episodes_frame
-from robo_eval.metrics.performance import CONDITION, DEFAULT, once_by_seed, planned_episodes
+from robo_eval.metrics.performance import (
+    CONDITION,
+    DEFAULT,
+    by_first,
+    once_by_seed,
+    planned_episodes,
+)
 from robo_eval.metrics.tables import (
     Rows,
     groups,
@@ -187,11 +193,16 @@ def policy_differences(
     """
     rows = main_rows(episodes_frame(episodes))
     # Of several attempts at one episode the scored one counts; episodes that repeat a seed in a
-    # condition are averaged, and without a seed nothing says which episode is the match.
+    # condition count as `by_first` says; without a seed nothing says which episode is the match.
     rows = rows.take(np.argsort(~rows.scored, kind="stable"))
     rows = rows.take(numbered(rows, ("base_id",))[1])
     rows = rows.take(~rows.missing("seed"))
     keys = (*CONDITION, "seed")
+    quality = rows["quality"].copy()
+    for name in (policy, baseline):
+        chosen = rows.scored & (rows["policy"] == name)
+        quality[chosen] = by_first(rows.take(chosen), quality[chosen])
+    rows = rows.having(quality=quality)
     repeat, first = numbered(rows, ("policy", *keys))
     means = _mean_qualities(repeat, rows, len(first))
     firsts = rows.take(first)

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 DEFAULT: Final = MetricConfig()
 _ROUNDING: Final = 1e-6
+FIRST_ATTEMPTS: Final = "starts were repeated unequally often, so the first attempt of each counts"
 
 CONDITION: Final = ("side", "task", "family", VARIANT, "profile", "level", "difficulty")
 """Columns that together name what a policy was put through."""
@@ -302,18 +303,38 @@ def _qualities(table: Rows) -> NDArray[np.float64]:
 def numbered_by_seed(rows: Rows, by: Sequence[str]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """`numbered` by some columns and the seed; a row without a seed is one by itself."""
     number, first = numbered(rows, (*by, "seed"))
-    alone = rows.missing("seed")
-    if by:  # a void attempt is no repetition
-        is_void = np.asarray(rows["end_reason"] == EndReason.VOID.value, dtype=np.bool_)
-        alone = alone | rows.apart | is_void
+    alone = _alone(rows) if by else rows.missing("seed")
     if alone.any():
         number = np.where(alone, len(rows) + np.arange(len(rows)), number)
         _, first, number = np.unique(number, return_index=True, return_inverse=True)
     return number, first
 
 
+def _alone(rows: Rows) -> NDArray[np.bool_]:
+    """Which rows repeat no other, as void attempts and those without a seed, shape (n,)."""
+    is_void = np.asarray(rows["end_reason"] == EndReason.VOID.value, dtype=np.bool_)
+    return rows.missing("seed") | rows.apart | is_void
+
+
+def unevenly_repeated(rows: Rows) -> NDArray[np.bool_]:
+    """Which rows are of a condition whose seeds were not all repeated equally often, shape (n,)."""
+    number, first = numbered_by_seed(rows, CONDITION)
+    if len(first) == len(rows):
+        return np.zeros(len(rows), dtype=np.bool_)
+    condition, repeated = numbered(rows, CONDITION)[0], ~_alone(rows)
+    repeats = np.bincount(number)[number]
+    least = np.full(len(rows), len(rows) + 1)
+    most = np.zeros(len(rows), dtype=np.intp)
+    np.minimum.at(least, condition[repeated], repeats[repeated])
+    np.maximum.at(most, condition[repeated], repeats[repeated])
+    return np.asarray(repeated & (least < most)[condition], dtype=np.bool_)
+
+
 def once_by_seed(rows: Rows, **columns: NDArray[np.float64]) -> Rows:
     """Rows in which each seed counts once in each condition, however often it was repeated there.
+
+    It counts by the mean of its episodes if all seeds of the condition repeat equally often. Else
+    the first attempt counts: whoever tries again until it succeeds would raise the mean.
 
     Args:
         rows: Scored episodes of one policy.
@@ -327,8 +348,27 @@ def once_by_seed(rows: Rows, **columns: NDArray[np.float64]) -> Rows:
     repeats = np.bincount(number)
     if not len(rows) or repeats.min() == repeats.max():
         return rows.having(**columns)
-    means = {name: means_by(number, values, len(first)) for name, values in columns.items()}
+    counted = {name: by_first(rows, values) for name, values in columns.items()}
+    means = {name: means_by(number, values, len(first)) for name, values in counted.items()}
     return rows.take(first).having(**means)
+
+
+def by_first(rows: Rows, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """What each row counts: its value, or that of the first attempt, see `once_by_seed`."""
+    is_uneven = unevenly_repeated(rows)
+    if not is_uneven.any():
+        return values
+    number, order = numbered_by_seed(rows, CONDITION)[0], in_time(rows)
+    earliest = np.zeros(len(rows), dtype=np.intp)
+    earliest[number[order[::-1]]] = order[::-1]  # the first is written last, and stays
+    return np.where(is_uneven, values[earliest[number]], values)
+
+
+def in_time(rows: Rows) -> NDArray[np.intp]:
+    """The order in which rows were played: by their start, or as logged if one has none."""
+    if rows.missing("start_ns").any():
+        return np.arange(len(rows))
+    return np.argsort(rows["start_ns"].astype(np.int64), kind="stable")
 
 
 def share_by_seed(rows: Rows) -> Rows:
@@ -486,7 +526,8 @@ def _success(
     if seeds is None:
         return estimate
     found = _share_of(_with_voids(table)) if voids else seeds.success
-    estimate = replace(estimate, value=float(np.mean(found.each)))
+    reason = FIRST_ATTEMPTS if unevenly_repeated(table.take(table.scored)).any() else None
+    estimate = replace(estimate, value=float(np.mean(found.each)), reason=reason)
     if len(found.by_seed) < 2:
         reason = "one seed, shared by all episodes, says nothing about others"
         return replace(estimate, low=None, high=None, method="none", reason=reason)
@@ -578,7 +619,8 @@ def _share_of(counted: Rows) -> _Share:
     """What seeds say about the share of some rows that succeeded."""
     once = share_by_seed(counted)
     # Kish: a seed in one condition weighs 1, which its episodes there share.
-    repeats = np.bincount(numbered_by_seed(counted, CONDITION)[0])
+    number, first = numbered_by_seed(counted, CONDITION)
+    repeats = np.where(unevenly_repeated(counted)[first], 1, np.bincount(number))
     n = len(repeats) ** 2 / float((1.0 / repeats).sum())
     group, firsts = numbered_by_seed(once, ())
     share = once["share"]

@@ -33,6 +33,7 @@ _NEEDED: Final = (
     "policy_digest",
     "initial_state",
     "novelty",
+    "start_ns",
     "ticks",
     "quality",
     "success",
