@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from robo_eval import formulas
 from robo_eval.core.errors import InputError
 from robo_eval.core.estimate import Estimate
-from robo_eval.core.kinds import Arm, strongest_side
+from robo_eval.core.kinds import strongest_side
 from robo_eval.core.names import unknown_name
 from robo_eval.core.number import Numbers
 from robo_eval.gates.axes.anchors import axes_of
@@ -101,7 +101,7 @@ def readings_of(
             policy=policy,
             side=side,
             body=bodies.get(side),
-            episodes=_episodes(table, policy, side, told.get(side)),
+            episodes=bodies[side].episodes if side in bodies else table.iloc[:0],
             noted=_of_policy(noted, policy, side),
             config=summary.config,
         )
@@ -123,23 +123,6 @@ def readings_of(
             readings = replace(readings, left_out=out.problem, left_out_allowed=out.allowed)
         found.append(readings)
     return tuple(found)
-
-
-def _episodes(table: pd.DataFrame, policy: str, side: str, body: Body | None) -> pd.DataFrame:
-    """The scored episodes of a policy; what was left out on a body earns nothing in any."""
-    is_own = (table["policy"] == policy) & (table["side"] == side)
-    own = table[is_own & (table["arm"] == Arm.MAIN.value)]
-    out = own["base_id"].isin(body.left_out.episodes if body is not None else ())
-    if not out.any():
-        return own[own["quality"].notna()]
-    import pandas as pd
-
-    # One row of each: that with a score, else the last.
-    worst = own[out].sort_values("quality", kind="stable", na_position="first")
-    worst = worst.drop_duplicates("base_id", keep="last").assign(quality=0.0, success=False)
-    if own["uninterrupted_actions"].notna().any():
-        worst["uninterrupted_actions"] = 0
-    return pd.concat([own[~out & own["quality"].notna()], worst])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

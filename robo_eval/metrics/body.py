@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
@@ -101,6 +101,7 @@ class Body:
         config: MetricConfig,
         plan: TrialPlan | None = None,
         everybody: Rows | None = None,
+        earn_nothing: Collection[str] = (),
     ) -> None:
         self.policy = policy
         self.side = side
@@ -112,6 +113,7 @@ class Body:
         self._attributed = attributed
         self._plan = plan
         self._everybody = everybody
+        self._earn_nothing = earn_nothing
         self._numbers: dict[str, Numbers] = {}
 
     @property
@@ -167,9 +169,22 @@ class Body:
 
     @property
     def episodes(self) -> pd.DataFrame:
-        """The scored episodes of the main arm, with the columns of `core.episode.COLUMNS`."""
-        frame = self.frame
-        return frame[(frame["arm"] == Arm.MAIN.value) & frame["quality"].notna()]
+        """The scored episodes of the main arm, with the columns of `core.episode.COLUMNS`.
+
+        Of `strict` with those that were left out, which earn nothing.
+        """
+        own = self.frame[self.frame["arm"] == Arm.MAIN.value]
+        out = own["base_id"].isin(self._earn_nothing)
+        if not out.any():
+            return own[own["quality"].notna()]
+        import pandas as pd
+
+        # One row of each: that with a score, else the last.
+        worst = own[out].sort_values("quality", kind="stable", na_position="first")
+        worst = worst.drop_duplicates("base_id", keep="last").assign(quality=0.0, success=False)
+        if own["uninterrupted_actions"].notna().any():
+            worst["uninterrupted_actions"] = 0
+        return pd.concat([own[~out & own["quality"].notna()], worst])
 
     @cached_property
     def rows(self) -> Rows:
@@ -346,6 +361,7 @@ class Body:
             attributed=self._attributed,
             config=self.config,
             plan=self._plan,
+            earn_nothing=found.episodes,
         )
 
     # Evidence ------------------------------------------------------------------------------------
@@ -462,7 +478,8 @@ class Body:
             cell if isinstance(cell, Mapping) else {} for cell in frame["control_quality"].tolist()
         ]
         seeds = [None if is_missing(seed) else seed for seed in frame["seed"].tolist()]
-        return control_by_task(families, samples, self.config, seeds)
+        earns = (~frame["base_id"].isin(self._earn_nothing)).tolist()
+        return control_by_task(families, samples, self.config, seeds, earns)
 
     @cached_property
     def throughput(self) -> Throughput | None:

@@ -142,6 +142,7 @@ def control_by_task(
     samples: Sequence[Mapping[str, float]],
     config: MetricConfig,
     seeds: Sequence[object] | None = None,
+    earns: Sequence[bool] | None = None,
 ) -> tuple[ControlResult, ...]:
     """Quality of control of each task that has tolerances.
 
@@ -150,6 +151,8 @@ def control_by_task(
         samples: What was measured in each, by measure.
         config: Settings; `tolerances` says what counts, by family, `*` for all others.
         seeds: Seed of each episode; see `quality_of_control`.
+        earns: Whether each episode has the credit of its samples, else none, whatever was measured;
+            all have it if not given.
 
     Raises:
         InputError: If a measured value is negative or not finite; the message names the measure.
@@ -162,12 +165,19 @@ def control_by_task(
         rows = [row for row, name in enumerate(families) if name == family]
         own = [samples[row] for row in rows]
         columns = {name: [sample.get(name) for sample in own] for name in tolerances}
+        credited = {
+            name: [
+                2.0 * limit if earns is not None and not earns[row] else value
+                for row, value in zip(rows, columns[name], strict=True)
+            ]
+            for name, limit in tolerances.items()
+        }
         weights = {name: config.control_weights.get(name, 1.0) for name in tolerances}
         found.append(
             ControlResult(
                 task=family,
                 quality=quality_of_control(
-                    columns,
+                    credited,
                     tolerances,
                     weights=weights,
                     seeds=None if seeds is None else [seeds[row] for row in rows],

@@ -532,24 +532,29 @@ def test_voiding_and_trying_again_earns_nothing_on_the_axes_that_levels_read() -
 
     from robo_eval.gates.evidence import readings_of
     from robo_eval.gates.profile import load_profile
+    from robo_eval.metrics.config import MetricConfig
     from robo_eval.metrics.frame import episodes_frame
     from robo_eval.metrics.summary import summarise
 
     honest = table({"ours": ["success"] * 54 + ["failure"] * 6})
     honest["plan_depth"], honest["stated_success_probability"] = 4.0, 0.9
     honest["uninterrupted_actions"] = np.where(honest["success"], 50, 10)
+    honest["control_quality"] = [{"rmse_m": 0.01 if good else 0.03} for good in honest["success"]]
     again = honest.copy()
     retried = (again["side"] == "real") & ~again["success"].astype(bool)
     voids = again[retried].assign(end_reason="void", quality=None, success=None)
     again.loc[retried, "episode_id"] += "-a2"
     again.loc[retried, ["attempt", "success", "quality", "end_reason"]] = [2, True, 1.0, "success"]
     again.loc[retried, "uninterrupted_actions"] = 50
+    again["control_quality"] = [{"rmse_m": 0.01}] * len(again)
+    config = MetricConfig(tolerances={"*": {"rmse_m": 0.015}})
     found = []
     for frame in (honest, pd.concat([voids, again], ignore_index=True)):
         rows = episodes_frame(frame)
-        (readings,) = readings_of(summarise(rows), rows, load_profile("robotics"))
+        summary = summarise(rows, config=config)
+        (readings,) = readings_of(summary, rows, load_profile("robotics"))
         found.append(readings)
-    for name in ("autonomy", "planning", "world_model", "generality"):
+    for name in ("autonomy", "planning", "world_model", "generality", "QC_worst"):
         fair, gamed = (one.of(name) for one in found)
         assert gamed.value <= fair.value
         assert gamed.low <= fair.low
