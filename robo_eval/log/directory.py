@@ -15,6 +15,7 @@ from robo_eval.core import door
 from robo_eval.core.canonical import file_digest, text_digest
 from robo_eval.core.errors import PlanError, TrialDirectoryError
 from robo_eval.core.names import unknown_name
+from robo_eval.log import incident_log
 from robo_eval.log.files import PART_SUFFIX, explained, write_atomically
 from robo_eval.log.lock import LOCK, RunLock, is_locked
 from robo_eval.log.manifest import MANIFEST, STATUSES, Manifest, read_manifest, write_manifest
@@ -246,7 +247,13 @@ class TrialDirectory:
         if store is not None:
             # What was there once stays named: who takes it away does not change that.
             beside = {**manifest.beside, **self.evidence_files()}
-            manifest = replace(manifest, rows=len(store), head=store.head(), beside=beside)
+            manifest = replace(
+                manifest,
+                rows=len(store),
+                head=store.head(),
+                beside=beside,
+                incidents=incident_log.identity_of(self.path, manifest.incidents),
+            )
         write_manifest(self.path / MANIFEST, replace(manifest, status=status, updated_utc=_now()))
 
     def evidence_files(self) -> dict[str, str]:

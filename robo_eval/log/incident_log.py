@@ -51,6 +51,10 @@ class _Reader(Protocol):
 
     def changes_since(self, path: Path, stated: Mapping[str, Any] | None) -> Iterator[str]: ...
 
+    def identity_of(self, path: Path) -> dict[str, Any]: ...
+
+    def goes_on(self, path: Path, stated: Mapping[str, Any]) -> bool: ...
+
     def listed(self, path: Path) -> tuple[Sequence[Any], int]: ...
 
 
@@ -115,6 +119,28 @@ def state_of(folder: Path) -> dict[str, Any] | None:
     """
     path = folder / DATABASE
     return _reader(path).state_of(path) if os.path.lexists(path) else None
+
+
+def identity_of(folder: Path, stated: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What names the incident log of a trial, ready for JSON; empty if it never had one.
+
+    Args:
+        folder: The trial directory.
+        stated: What was returned before; it stays if this log does not go on from that one.
+    """
+    path = folder / DATABASE
+    try:
+        if os.path.lexists(path) and goes_on(folder, stated):
+            return _reader(path).identity_of(path)
+    except (InputError, MissingExtraError):  # what verifies the log says more
+        pass
+    return stated
+
+
+def goes_on(folder: Path, stated: Mapping[str, Any]) -> bool:
+    """Whether the incident log of a trial is still the one that `identity_of` named."""
+    path = folder / DATABASE
+    return not stated or _reader(path).goes_on(path, stated)
 
 
 def listed(folder: Path) -> tuple[Sequence[Any], int]:

@@ -41,6 +41,7 @@ class Manifest:
         machine: Processor, cores, operating system.
         beside: Files of evidence that lay beside the rows when a run last ended or paused, with
             their SHA-256; empty of the incident log, which has a chain of its own.
+        incidents: What names the incident log of then, see `log.incident_log.identity_of`.
     """
 
     format: int = FORMAT
@@ -56,6 +57,7 @@ class Manifest:
     git_revision: str | None = None
     machine: Mapping[str, Any] = field(default_factory=dict)
     beside: Mapping[str, str] = field(default_factory=dict)
+    incidents: Mapping[str, Any] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
         """The fields by name, ready for JSON."""

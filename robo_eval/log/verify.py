@@ -336,12 +336,15 @@ class _Check:
             one_of = {name, incident_log.DATABASE} if name == incident_log.TABLE else {name}
             if not any((self.folder / one).exists() for one in one_of):
                 self._problem(name, f"is missing; {MANIFEST} knows that it was there")
-        if not self._played:
-            return
         path = None
         try:
             path = incident_log.incidents_of(self.folder)
-            if path is not None:
+            is_log = path is not None and incident_log.is_incident_log(path)
+            stated = self._manifest.incidents if self._manifest is not None else {}
+            if is_log and not incident_log.goes_on(self.folder, stated):
+                what = "is another log than the run had, or lost records of it; put that one back"
+                self._problem(incident_log.DATABASE, what)
+            if path is not None and self._played:
                 self._check_incidents(path)
         except MissingExtraError as err:
             self.notes.append(str(err).removeprefix(f"{self.folder}{os.sep}"))

@@ -139,3 +139,39 @@ def test_it_is_found_if_only_others_played(spans, at: int, policy: str) -> None:
     found = other_policy(incident, Windows.of(rows))
     assert (found is not None) == bool(inside and policy not in near)
     assert found is None or any(f"policy {one!r} played" in found for one in inside)
+
+
+@pytest.mark.parametrize("has_records", [True, False])
+def test_an_incident_log_that_another_replaced_is_named(
+    played: TrialDirectory, has_records: bool
+) -> None:
+    from robo_eval_incidents.kinds import Nil
+    from robo_eval_incidents.log import open_log
+    from robo_eval_incidents.words import Via
+
+    def nil(station: str) -> None:
+        shift = Nil(start_ns=START, end_ns=START + 300 * S, robot="arm")
+        with open_log(path, station=station, make=True) as log:
+            log.file(shift, by="R. Example", via=Via.CLI)
+
+    def end_of_run() -> None:
+        with played.lock(), EpisodeStore(played.path, durable=False) as store:
+            played.write_manifest(status="complete", store=store)
+
+    (played.path / "incidents.csv").unlink()
+    path = played.path / "incidents.db"
+    with open_log(path, station="cell", make=True):
+        pass
+    if has_records:
+        nil("cell")
+    end_of_run()
+    assert verify_trial(played.path).problems == ()
+    nil("cell")  # what people note afterwards goes on from it
+    assert verify_trial(played.path).problems == ()
+    path.unlink()
+    nil("cell")
+    for _ in range(2):
+        (problem,) = verify_trial(played.path).problems
+        assert problem.file == "incidents.db"
+        assert "another log than the run had" in problem.what
+        end_of_run()  # a later run makes it no better
