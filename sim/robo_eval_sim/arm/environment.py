@@ -46,6 +46,8 @@ _LIGHT: Final = (-50.0, 30.0, 100.0)
 """Where the light comes from, which is the engine's own choice."""
 _SLACK: Final = 1e-3
 """How far beyond its bounds an action may be: rounding, and what learners add."""
+_MEASURED: Final = 0.05
+"""Share by which the measured speed of a joint may be beyond its limit."""
 _FAR: Final = 100.0
 _JERK_TICKS: Final = 6
 """Jerk is taken from so many samples: at 20 Hz the usual window holds too few."""
@@ -661,6 +663,13 @@ class ArmEnv(TaskEnv[Observation, NDArray[np.float32]]):
                     f" possible, given {value:g}{hint}"
                 )
         speeds = numbers(fields, "joint_velocity", 7, default=[0.0] * 7)
+        for index, (value, most) in enumerate(zip(speeds, SPEED_RAD_S, strict=True)):
+            if abs(value) > most * (1.0 + _MEASURED):
+                hint = "; is it in degrees per second?" if abs(value) > 2 * math.pi else ""
+                raise InputError(
+                    f"state.joint_velocity[{index}]: {-most:g} to {most:g} rad/s is possible, given"
+                    f" {value:g}{hint}"
+                )
         (width,) = numbers(fields, "gripper_width", 1, default=[WIDTH_M])
         fingers = numbers(fields, "finger_position", 2, default=[width / 2.0] * 2)
         for value in (width / 2.0, *fingers):

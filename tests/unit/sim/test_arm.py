@@ -11,7 +11,7 @@ from robo_eval.agents.registry import make_agent
 from robo_eval.core.errors import InputError
 from robo_eval.core.task import tasks
 from robo_eval.stats.proportions import wilson_interval
-from robo_eval_sim.arm.layout import JOINT_POSITION, TIP_POSITION
+from robo_eval_sim.arm.layout import JOINT_POSITION, SPEED_RAD_S, TIP_POSITION
 from robo_eval_sim.arm.levels.axis import Axis
 from robo_eval_sim.arm.setting import NOMINAL
 from robo_eval_sim.engine import places_seen
@@ -354,6 +354,20 @@ def test_a_goal_moves_at_its_onset(env):
         observation, *_ = later.step(still.act(observation))
         apart.append(math.dist(observation[35:37], goal))
     assert apart == pytest.approx([0.0, 0.0, 0.1, 0.1, 0.1], abs=1e-6)
+
+
+@pytest.mark.parametrize("index", range(7))
+@pytest.mark.parametrize("way", [1.0, -1.0])
+def test_a_state_with_a_joint_faster_than_it_can_be_is_refused(env, index, way):
+    env.reset(seed=1)
+    state, most = env.physical_state(), SPEED_RAD_S[index]
+    speeds = [0.0] * 7
+    speeds[index] = 1.04 * most * way
+    env.reset(options={"state": state | {"joint_velocity": speeds}})
+    speeds[index] = 10.0 * way
+    said = rf"^state.joint_velocity\[{index}\]: -{most:g} to {most:g} rad/s .*given {10 * way:g}; "
+    with pytest.raises(InputError, match=said):
+        env.reset(options={"state": state | {"joint_velocity": speeds}})
 
 
 def test_what_is_measured_of_the_control(env):
