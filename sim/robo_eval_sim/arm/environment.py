@@ -50,7 +50,7 @@ _MEASURED: Final = 0.05
 """Share by which the measured speed of a joint may be beyond its limit."""
 _FAR: Final = 100.0
 _JERK_TICKS: Final = 6
-"""Jerk is taken from so many samples: at 20 Hz the usual window holds too few."""
+"""Jerk is taken over so many ticks: at 20 Hz the usual window holds too few."""
 _DRAWS: Final = 20_000
 """So many draws of a novelty are looked through for one that an episode can be played with."""
 _MOVED: Final = "goal_has_moved"
@@ -335,7 +335,7 @@ class ArmEnv(TaskEnv[Observation, NDArray[np.float32]]):
         from robo_eval.metrics.control_measures import jerk_rms
 
         joints = np.array(self._joints)
-        if len(joints) < _JERK_TICKS:
+        if len(joints) <= _JERK_TICKS:  # a window has a sample at both ends
             return {}
         stamps = np.arange(len(joints)) * TICK_S
         return {"jerk_rms_rad_s3": jerk_rms(stamps, joints, window_s=_JERK_TICKS * TICK_S)}

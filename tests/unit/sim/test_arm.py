@@ -370,6 +370,14 @@ def test_a_state_with_a_joint_faster_than_it_can_be_is_refused(env, index, way):
         env.reset(options={"state": state | {"joint_velocity": speeds}})
 
 
+def test_what_is_measured_so_far_is_given_after_any_tick(env):
+    agent = make_agent("arm-still")
+    observation, _ = env.reset(seed=0)
+    for tick in range(10):
+        assert ("jerk_rms_rad_s3" in env.measures()) == (tick >= 6)
+        observation, *_ = env.step(agent.act(observation))
+
+
 def test_what_is_measured_of_the_control(env):
     played(env, make_agent("pick-place"), 0)
     found = env.measures()
