@@ -99,6 +99,11 @@ def _thresholds(plan: TrialPlan) -> Iterator[str]:
     least = least if theirs is None else min(least, float(theirs))
     if least < 1.0:
         yield f"success from a quality of {least:g} on"
+    # Whoever chooses the range chooses what quality any return makes.
+    ranges = sorted({task.quality_range for task in plan.tasks} - {(0.0, 1.0)})
+    if ranges:
+        told = listing([f"{low:g} to {high:g}" for low, high in ranges])
+        yield f"quality 0 to 1 from returns of {told}"
 
 
 def _dates(plan: TrialPlan, manifest: Manifest | None, own: pd.DataFrame) -> Iterator[str]:

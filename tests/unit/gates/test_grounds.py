@@ -104,6 +104,19 @@ def test_an_easy_success_is_said(grounds) -> None:
     assert "success from a quality of 0.01 on" in grounds(table(), plan=plan)
 
 
+def test_which_returns_make_quality_is_said(grounds) -> None:
+    plan = (
+        "{name: x, policies: [p], tasks: [{env: push, quality_range: [0.0, 0.01]},"
+        " {env: pull}, {env: lift, quality_range: [-50, 1]}]}"
+    )
+    said = grounds(table(), plan=plan)
+    assert "quality 0 to 1 from returns of -50 to 1, 0 to 0.01" in said
+
+
+def test_returns_that_are_quality_need_no_word(grounds) -> None:
+    assert "returns" not in grounds(table())
+
+
 def families(**changed: Any) -> pd.DataFrame:
     """Four seeds under two family names of one environment, in simulation."""
     own = {
