@@ -14,14 +14,15 @@ from robo_eval.metrics.performance import place_of
 from robo_eval.metrics.rank_agreement import RankAgreement
 
 TESTS: Final = {
-    "pairs_exact": "the exact test of pairs that both succeed equally often",
+    "pairs_exact": "an exact test of pairs asks whether both succeed equally often",
     "t_by_seed": (
-        "Student's t of the seeds that both succeed equally often, a seed added at either end"
+        "Student's t test asks whether both succeed equally often, by the mean of each seed and"
+        " with one more seed won by either"
     ),
-    "barnard": "Barnard's exact test of the two shares",
-    "score": "the score test of the two shares",
+    "barnard": "Barnard's exact test asks whether both shares are the same",
+    "score": "a score test asks whether both shares are the same",
 }
-"""What each test looks at."""
+"""What each test asks, as a sentence."""
 POWER: Final = 0.8
 """Chance of finding it that a detectable difference is stated for; the usual choice."""
 

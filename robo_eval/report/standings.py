@@ -152,7 +152,7 @@ def _notes(side: SideComparison) -> list[str]:
         )
     if side.n_compared:
         notes.append(
-            f"p is that of {'; '.join(side.tests)}; adjusted for"
+            f"p: {'; '.join(side.tests)}; adjusted for"
             f" {count(side.n_compared, 'comparison')} by Holm's method. A difference is shown at"
             f" {number(side.alpha)} or less."
         )

@@ -14,6 +14,7 @@ from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.contrast import Attempts
 from robo_eval.metrics.frame import episodes_frame
 from robo_eval.metrics.paired_contrast import contrast_of_pairs
+from robo_eval.metrics.standings import TESTS
 from robo_eval.stats.clustered_pairs import clustered_difference
 from robo_eval.stats.planning import minimum_detectable_difference
 from robo_eval.stats.unconditional import pairs_interval, pairs_p
@@ -548,3 +549,10 @@ def test_the_best_is_one_that_none_was_shown_to_be_better_than():
     )
     assert [own.policy for own in side.by_success] == ["a", "c", "b"]
     assert side.not_told_apart == ("a",)
+
+
+@pytest.mark.parametrize("sentence", TESTS.values())
+def test_what_a_test_asks_is_a_plain_sentence(sentence):
+    test, question = sentence.split(" asks whether ")
+    assert "test" in test
+    assert question.startswith("both ")
