@@ -114,27 +114,22 @@ def changes_since(path: Path, stated: Mapping[str, Any] | None) -> Iterator[str]
         )
 
 
-def identity_of(path: Path) -> dict[str, Any]:
+def identity_of(path: Path) -> list[str]:
     """What names a log: its id, and number and digest of the newest record of each station."""
     with open_log(path, read_only=True) as log:
-        heads = {name: list(head) for name, head in log.heads().items()}
-        return {"log_id": log.meta.get("log_id", ""), "heads": heads}
+        heads = log.heads().items()
+        return [
+            log.meta.get("log_id", ""),
+            *(f"{name}/{at} {digest}" for name, (at, digest) in heads),
+        ]
 
 
-def goes_on(path: Path, stated: Mapping[str, Any]) -> bool:
-    """Whether a log still holds what `identity_of` named; of a log without records, its id."""
-    columns = RECORDS.c
+def goes_on(path: Path, stated: Iterable[str]) -> bool:
+    """Whether a log is still that which `identity_of` named, and holds these records."""
+    query = select(RECORDS.c.station, RECORDS.c.sequence, RECORDS.c.sha256)
     with open_log(path, read_only=True) as log, log.database.reading() as connection:
-        try:
-            wanted = [(str(name), int(at), str(sha)) for name, (at, sha) in stated["heads"].items()]
-            log_id = str(stated["log_id"])
-        except (AttributeError, KeyError, TypeError, ValueError) as err:
-            raise InputError(f"{path}: what was stated of it cannot be read: {err!r:.80}") from err
-        for name, at, sha256 in wanted:
-            is_it = (columns.station == name) & (columns.sequence == at)
-            if connection.scalar(select(columns.sha256).where(is_it)) != sha256:
-                return False
-        return bool(wanted) or log.meta.get("log_id", "") == log_id
+        held = {f"{name}/{at} {digest}" for name, at, digest in connection.execute(query)}
+        return held.union([log.meta.get("log_id", "")]).issuperset(stated)
 
 
 @dataclass(frozen=True, slots=True)

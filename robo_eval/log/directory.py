@@ -247,13 +247,9 @@ class TrialDirectory:
         if store is not None:
             # What was there once stays named: who takes it away does not change that.
             beside = {**manifest.beside, **self.evidence_files()}
-            manifest = replace(
-                manifest,
-                rows=len(store),
-                head=store.head(),
-                beside=beside,
-                incidents=incident_log.identity_of(self.path, manifest.incidents),
-            )
+            manifest = replace(manifest, rows=len(store), head=store.head(), beside=beside)
+            known = incident_log.identity_of(self.path, manifest.incidents)
+            manifest = replace(manifest, incidents=known)
         write_manifest(self.path / MANIFEST, replace(manifest, status=status, updated_utc=_now()))
 
     def evidence_files(self) -> dict[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
@@ -51,9 +52,9 @@ class _Reader(Protocol):
 
     def changes_since(self, path: Path, stated: Mapping[str, Any] | None) -> Iterator[str]: ...
 
-    def identity_of(self, path: Path) -> dict[str, Any]: ...
+    def identity_of(self, path: Path) -> list[str]: ...
 
-    def goes_on(self, path: Path, stated: Mapping[str, Any]) -> bool: ...
+    def goes_on(self, path: Path, stated: Sequence[str]) -> bool: ...
 
     def listed(self, path: Path) -> tuple[Sequence[Any], int]: ...
 
@@ -121,7 +122,7 @@ def state_of(folder: Path) -> dict[str, Any] | None:
     return _reader(path).state_of(path) if os.path.lexists(path) else None
 
 
-def identity_of(folder: Path, stated: Mapping[str, Any]) -> Mapping[str, Any]:
+def identity_of(folder: Path, stated: Sequence[str]) -> Sequence[str]:
     """What names the incident log of a trial, ready for JSON; empty if it never had one.
 
     Args:
@@ -129,15 +130,13 @@ def identity_of(folder: Path, stated: Mapping[str, Any]) -> Mapping[str, Any]:
         stated: What was returned before; it stays if this log does not go on from that one.
     """
     path = folder / DATABASE
-    try:
+    with suppress(InputError, MissingExtraError):  # what verifies the log says more
         if os.path.lexists(path) and goes_on(folder, stated):
             return _reader(path).identity_of(path)
-    except (InputError, MissingExtraError):  # what verifies the log says more
-        pass
     return stated
 
 
-def goes_on(folder: Path, stated: Mapping[str, Any]) -> bool:
+def goes_on(folder: Path, stated: Sequence[str]) -> bool:
     """Whether the incident log of a trial is still the one that `identity_of` named."""
     path = folder / DATABASE
     return not stated or _reader(path).goes_on(path, stated)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final
@@ -57,7 +57,7 @@ class Manifest:
     git_revision: str | None = None
     machine: Mapping[str, Any] = field(default_factory=dict)
     beside: Mapping[str, str] = field(default_factory=dict)
-    incidents: Mapping[str, Any] = field(default_factory=dict)
+    incidents: Sequence[str] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """The fields by name, ready for JSON."""

@@ -340,8 +340,8 @@ class _Check:
         try:
             path = incident_log.incidents_of(self.folder)
             is_log = path is not None and incident_log.is_incident_log(path)
-            stated = self._manifest.incidents if self._manifest is not None else {}
-            if is_log and not incident_log.goes_on(self.folder, stated):
+            known = self._manifest.incidents if self._manifest is not None else ()
+            if is_log and not incident_log.goes_on(self.folder, known):
                 what = "is another log than the run had, or lost records of it; put that one back"
                 self._problem(incident_log.DATABASE, what)
             if path is not None and self._played:

@@ -98,20 +98,13 @@ def attempts_of(members: Mapping[str, Rows]) -> dict[str, Attempts]:
     ends = np.cumsum([len(rows) for rows in single.values()])[:-1]
     return {
         policy: Attempts(
-            success=_successes(rows),
+            success=np.where(rows.scored, by_first(rows, rows.succeeded.astype(float)), np.nan),
             condition=own.astype(np.int64),
             seed=np.where(rows.missing("seed"), -1 - np.arange(len(rows)), rows.codes("seed").code),
             repeats=np.ones(len(rows), dtype=np.int64),
         )
         for (policy, rows), own in zip(single.items(), np.split(condition, ends), strict=True)
     }
-
-
-def _successes(rows: Rows) -> NDArray[np.float64]:
-    found = np.full(len(rows), np.nan)
-    scored = rows.take(rows.scored)
-    found[rows.scored] = by_first(scored, scored.succeeded.astype(np.float64))
-    return found
 
 
 def is_calibrated(rows: Rows) -> bool:

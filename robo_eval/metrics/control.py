@@ -30,6 +30,7 @@ def quality_of_control(
     *,
     weights: Mapping[str, float] | None = None,
     seeds: Sequence[object] | None = None,
+    earns: Sequence[bool] | None = None,
     config: MetricConfig = _DEFAULT,
 ) -> Estimate:
     """Quality of control QC: 1 within the tolerances, 0 at twice the tolerances.
@@ -43,6 +44,8 @@ def quality_of_control(
         tolerances: Greatest value with full credit, by measure.
         weights: Of the measures; by default all alike, which is this project's choice.
         seeds: Seed of each episode, None where there is none; those of a seed are one observation.
+        earns: Whether each episode has the credit of its samples, else none, whatever was measured;
+            all have it if not given.
         config: Settings of the interval.
 
     Returns:
@@ -57,6 +60,7 @@ def quality_of_control(
         choice.
     """
     credit = control_credit(samples, tolerances, weights=weights)
+    credit = credit if earns is None else np.where(earns, credit, 0.0)
     is_known = ~np.isnan(credit)
     if not is_known.any():
         return Estimate.missing(reason="no sample was logged", unit="ratio", method="none")
@@ -151,8 +155,7 @@ def control_by_task(
         samples: What was measured in each, by measure.
         config: Settings; `tolerances` says what counts, by family, `*` for all others.
         seeds: Seed of each episode; see `quality_of_control`.
-        earns: Whether each episode has the credit of its samples, else none, whatever was measured;
-            all have it if not given.
+        earns: Whether each episode has any credit; see `quality_of_control`.
 
     Raises:
         InputError: If a measured value is negative or not finite; the message names the measure.
@@ -165,22 +168,16 @@ def control_by_task(
         rows = [row for row, name in enumerate(families) if name == family]
         own = [samples[row] for row in rows]
         columns = {name: [sample.get(name) for sample in own] for name in tolerances}
-        credited = {
-            name: [
-                2.0 * limit if earns is not None and not earns[row] else value
-                for row, value in zip(rows, columns[name], strict=True)
-            ]
-            for name, limit in tolerances.items()
-        }
         weights = {name: config.control_weights.get(name, 1.0) for name in tolerances}
         found.append(
             ControlResult(
                 task=family,
                 quality=quality_of_control(
-                    credited,
+                    columns,
                     tolerances,
                     weights=weights,
                     seeds=None if seeds is None else [seeds[row] for row in rows],
+                    earns=None if earns is None else [earns[row] for row in rows],
                     config=config,
                 ),
                 measures=tuple(

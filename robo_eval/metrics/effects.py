@@ -198,11 +198,7 @@ def policy_differences(
     rows = rows.take(numbered(rows, ("base_id",))[1])
     rows = rows.take(~rows.missing("seed"))
     keys = (*CONDITION, "seed")
-    quality = rows["quality"].copy()
-    for name in (policy, baseline):
-        chosen = rows.scored & (rows["policy"] == name)
-        quality[chosen] = by_first(rows.take(chosen), quality[chosen])
-    rows = rows.having(quality=quality)
+    rows = rows.having(quality=by_first(rows, rows["quality"]), not_begun=not_begun(rows))
     repeat, first = numbered(rows, ("policy", *keys))
     means = _mean_qualities(repeat, rows, len(first))
     firsts = rows.take(first)
@@ -210,10 +206,8 @@ def policy_differences(
     is_own, is_match = (firsts["policy"] == name for name in (policy, baseline))
     matches = np.full(len(conditions), np.nan)
     matches[condition[is_match]] = means[is_match]
-    own = firsts.take(is_own)
-    own = own.having(
-        difference=differences(means[is_own], matches[condition[is_own]]),
-        not_begun=not_begun(own),
+    own = firsts.take(is_own).having(
+        difference=differences(means[is_own], matches[condition[is_own]])
     )
     return _effects(own, "seed", tuple(by), {}, config)
 

@@ -49,6 +49,9 @@ CONDITION: Final = ("side", "task", "family", VARIANT, "profile", "level", "diff
 """Columns that together name what a policy was put through."""
 
 
+_PLAYED: Final = ("policy", *CONDITION)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
     """One policy in one condition.
@@ -311,23 +314,18 @@ def numbered_by_seed(rows: Rows, by: Sequence[str]) -> tuple[NDArray[np.intp], N
 
 
 def _alone(rows: Rows) -> NDArray[np.bool_]:
-    """Which rows repeat no other, as void attempts and those without a seed, shape (n,)."""
-    is_void = np.asarray(rows["end_reason"] == EndReason.VOID.value, dtype=np.bool_)
-    return rows.missing("seed") | rows.apart | is_void
+    """Which rows repeat no other, as those without a score or a seed, shape (n,)."""
+    return rows.missing("seed") | rows.apart | ~rows.scored
 
 
 def unevenly_repeated(rows: Rows) -> NDArray[np.bool_]:
     """Which rows are of a condition whose seeds were not all repeated equally often, shape (n,)."""
-    number, first = numbered_by_seed(rows, CONDITION)
-    if len(first) == len(rows):
-        return np.zeros(len(rows), dtype=np.bool_)
-    condition, repeated = numbered(rows, CONDITION)[0], ~_alone(rows)
-    repeats = np.bincount(number)[number]
-    least = np.full(len(rows), len(rows) + 1)
+    number, condition = numbered_by_seed(rows, _PLAYED)[0], numbered(rows, _PLAYED)[0]
+    repeats, counted = np.bincount(number)[number], ~_alone(rows)
     most = np.zeros(len(rows), dtype=np.intp)
-    np.minimum.at(least, condition[repeated], repeats[repeated])
-    np.maximum.at(most, condition[repeated], repeats[repeated])
-    return np.asarray(repeated & (least < most)[condition], dtype=np.bool_)
+    np.maximum.at(most, condition[counted], repeats[counted])
+    fewer = counted & (repeats < most[condition])
+    return counted & np.isin(condition, condition[fewer])
 
 
 def once_by_seed(rows: Rows, **columns: NDArray[np.float64]) -> Rows:
@@ -355,13 +353,10 @@ def once_by_seed(rows: Rows, **columns: NDArray[np.float64]) -> Rows:
 
 def by_first(rows: Rows, values: NDArray[np.float64]) -> NDArray[np.float64]:
     """What each row counts: its value, or that of the first attempt, see `once_by_seed`."""
-    is_uneven = unevenly_repeated(rows)
-    if not is_uneven.any():
-        return values
-    number, order = numbered_by_seed(rows, CONDITION)[0], in_time(rows)
+    number, order = numbered_by_seed(rows, _PLAYED)[0], in_time(rows)
     earliest = np.zeros(len(rows), dtype=np.intp)
     earliest[number[order[::-1]]] = order[::-1]  # the first is written last, and stays
-    return np.where(is_uneven, values[earliest[number]], values)
+    return np.where(unevenly_repeated(rows), values[earliest[number]], values)
 
 
 def in_time(rows: Rows) -> NDArray[np.intp]:

@@ -45,13 +45,12 @@ def _at(effect: Effect) -> Condition:
 def _number(effect: Effect) -> Number:
     pairs = counted(effect.n_pairs, "pair")
     verdict = effect.verdict or ""
-    note = f"{verdict} with novelty" if verdict in DECIDED else verdict
+    told = [f"{verdict} with novelty" if verdict in DECIDED else verdict]
     if effect.n_not_begun:
-        late = f"the novelty never began in {effect.n_not_begun} of {pairs}"
-        note = f"{note}; {late}" if note else late
+        told.append(f"the novelty never began in {effect.n_not_begun} of {pairs}")
     n = effect.difference.n
     return Number(
         estimate=replace(effect.difference, unit="difference"),
         rests_on=pairs if n == effect.n_pairs else f"{pairs}, {n} of them independent",
-        note=note,
+        note="; ".join(filter(None, told)),
     )
