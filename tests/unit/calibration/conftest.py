@@ -38,19 +38,26 @@ def channel(name, noise, rate_of=""):
     return Channel(name=name, unit="", noise=noise, rate_of=rate_of)
 
 
+CONSTANTS = (
+    constant("cart_mass_kg", 0.3, 1.0, 5.0, 0.05),
+    constant("pole_mass_kg", 0.01, 0.1, 1.0, 0.005),
+    constant("pole_com_height_m", 0.3, 1.0, 2.0, 0.05),
+    constant("slide_friction_n_s_m", 0.0, 0.0, 10.0, 0.05),
+    constant("push_gain", 0.3, 1.0, 2.0, 0.05),
+    constant("delay_s", 0.0, 0.0, 0.1, 0.001),
+    *(constant(name, 0.0, 0.0, 100 * sd, sd, "noise") for name, sd in NOISE.items()),
+    constant("force_noise_n", 0.0, 0.0, 5.0, 0.2, "disturbance"),
+    constant("force_memory_s", 0.0, 0.0, 5.0, 0.1, "disturbance"),
+)
+
+
+def find_constants():
+    return CONSTANTS
+
+
 TASK = replace(
     SPEC,
-    constants=(
-        constant("cart_mass_kg", 0.3, 1.0, 5.0, 0.05),
-        constant("pole_mass_kg", 0.01, 0.1, 1.0, 0.005),
-        constant("pole_com_height_m", 0.3, 1.0, 2.0, 0.05),
-        constant("slide_friction_n_s_m", 0.0, 0.0, 10.0, 0.05),
-        constant("push_gain", 0.3, 1.0, 2.0, 0.05),
-        constant("delay_s", 0.0, 0.0, 0.1, 0.001),
-        *(constant(name, 0.0, 0.0, 100 * sd, sd, "noise") for name, sd in NOISE.items()),
-        constant("force_noise_n", 0.0, 0.0, 5.0, 0.2, "disturbance"),
-        constant("force_memory_s", 0.0, 0.0, 5.0, 0.1, "disturbance"),
-    ),
+    find_constants=find_constants,
     channels=(
         channel("cart_x", "position_noise_m"),
         channel("cart_y", "position_noise_m"),

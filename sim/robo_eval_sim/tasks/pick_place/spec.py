@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from robo_eval.core.task import QUATERNION, LevelLike, Part, TaskSpec
+from robo_eval.core.task import QUATERNION, Constant, LevelLike, Part, TaskSpec
 from robo_eval_sim.arm.layout import TICK_S
 from robo_eval_sim.arm.parts import ARM_BODIES, ARM_CHANNELS, ARM_STATE, arm_constants
 from robo_eval_sim.tasks.pick_place.layout import ENV, MAX_TICKS
@@ -16,6 +16,10 @@ def _levels() -> Mapping[int, LevelLike]:
     from robo_eval_sim.arm.levels import levels_of
 
     return levels_of(ENV, __package__)
+
+
+def _constants() -> tuple[Constant, ...]:
+    return arm_constants(without="slide_friction_n")
 
 
 SPEC: Final = TaskSpec(
@@ -39,7 +43,7 @@ SPEC: Final = TaskSpec(
     ),
     bodies={**ARM_BODIES, "object": "thing"},
     levels=_levels,
-    find_constants=lambda: arm_constants(without="slide_friction_n"),
+    find_constants=_constants,
     channels=ARM_CHANNELS,
     replay="whole",
 )
