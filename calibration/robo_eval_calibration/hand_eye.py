@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -29,6 +29,11 @@ _EXACT: Final = 1e-6
 """Residuals, rad and m, below which poses are as good as exact."""
 _UNIT: Final = 0.01
 """How far the length of a quaternion may be from 1."""
+_FITS: Final = 0.25
+"""Largest share of what the stations move that may be left over: poses that have nothing to do with
+each other leave about all of it, and errors of 1 cm in movements of 10 cm leave a tenth."""
+_SEEN: Final = (0.02, 20.0)
+"""Distances (m) at which cameras see a target well enough; the unit is wrong beyond them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +65,8 @@ def read_poses(table: Table, name: str) -> Poses:
     """Poses of a table: `NAME_x_m`, ..., with a quaternion `NAME_qx`, ... or `NAME_rx_rad`, ...
 
     Raises:
-        InputError: If a column is missing, a cell is no number, or a quaternion has not length 1.
+        InputError: If a column is missing, a cell is no number, a quaternion has not length 1, or
+            a rotation vector in radians is longer than a turn.
     """
     p = [table.numbers(f"{name}_{axis}", LENGTHS) for axis in "xyz"]
     is_quaternion = f"{name}_qw" in table.header
@@ -70,14 +76,19 @@ def read_poses(table: Table, name: str) -> Poses:
         else [table.numbers(f"{name}_r{axis}", ANGLES) for axis in "xyz"]
     )
     given = np.array(turns, dtype=np.float64).T
-    if is_quaternion:
-        length = np.linalg.norm(given, axis=1)
-        for line, one in zip(table.lines, length, strict=True):
-            if abs(one - 1.0) > _UNIT:
-                raise InputError(
-                    f"{table.path}: line {line}, columns '{name}_qx' to '{name}_qw': the quaternion"
-                    f" has length {one:.3g}; it must have length 1"
-                )
+    is_rad = table.unit(f"{name}_rx", ANGLES) == "rad"
+    for line, one in zip(table.lines, np.linalg.norm(given, axis=1), strict=True):
+        if is_quaternion and abs(one - 1.0) > _UNIT:
+            raise InputError(
+                f"{table.path}: line {line}, columns '{name}_qx' to '{name}_qw': the quaternion"
+                f" has length {one:.3g}; it must have length 1"
+            )
+        if not is_quaternion and is_rad and one > 2.0 * np.pi:
+            raise InputError(
+                f"{table.path}: line {line}, columns '{name}_rx_rad' to '{name}_rz_rad': the"
+                f" rotation vector is {one:.3g} rad long, and a turn is 6.28; if these are degrees,"
+                f" call them '{name}_rx_deg' to '{name}_rz_deg'"
+            )
     turn = Rotation.from_quat(given) if is_quaternion else Rotation.from_rotvec(given)
     return Poses(turn=turn, p=np.array(p, dtype=np.float64).T)
 
@@ -99,7 +110,9 @@ def hand_eye(path: Path, *, fixed: bool = False, level: float = LEVEL) -> Offset
 
     Returns:
         Position (m) and rotation vector (rad), with verdict `found`, `too few`, `parallel` where
-        the hand turned about one axis only, or `contradicts` where poses mean something else.
+        the hand turned about one axis only, `contradicts` where poses mean something else, `does
+        not fit` where a large share of what the stations move is left over, or `check units` where
+        no camera sees at such a distance.
 
     Raises:
         InputError: As `read_poses`.
@@ -131,7 +144,12 @@ def hand_eye(path: Path, *, fixed: bool = False, level: float = LEVEL) -> Offset
         return unknown(of, "contradicts", other, n, **_NUMBERS)
     others = ~np.eye(n, dtype=np.bool_)[: n if n > LEAST else 0]
     again = [_refined(hand.take(own), target.take(own), found) for own in others]
-    return _told(of, found, again, rest, table.lines, level)
+    told = _told(of, found, again, rest, table.lines, level)
+    verdict, reason = _doubt(hand, target, rest)
+    if not reason:
+        return told
+    return replace(unknown(of, verdict, reason, n, **_NUMBERS), residuals=told.residuals,
+                   lines=told.lines)  # fmt: skip
 
 
 def _closed(hand: Poses, target: Poses) -> Poses:
@@ -189,6 +207,26 @@ def _better(hand: Poses, target: Poses, rest: tuple[Array, Array]) -> str | None
     return (
         f"poses fit {_size(rest[1]) / size:.0f} times better the other way round: is the camera"
         " fixed (--fixed) or on the hand (without), or target_... the camera in the target's frame?"
+    )
+
+
+def _doubt(hand: Poses, target: Poses, rest: tuple[Array, Array]) -> tuple[str, str]:
+    """Verdict and reason where the poses do not fit or have the wrong unit; both empty if not."""
+    turned = _size((hand.turn.mean().inv() * hand.turn).as_rotvec())
+    moved = max(_size(one.p - one.p.mean(axis=0)) for one in (hand, target))
+    for left, all_of_it, unit in ((rest[0], turned, "rad"), (rest[1], moved, "m")):
+        if _size(left) > max(_FITS * all_of_it, _EXACT):
+            return "does not fit", (
+                f"the stations move by {all_of_it:.2g} {unit}, and {_size(left):.2g} {unit} of that"
+                " are left over: check units and the order of the lines, and that the target did"
+                " not move"
+            )
+    away = float(np.median(np.linalg.norm(target.p, axis=1)))
+    if _SEEN[0] <= away <= _SEEN[1]:
+        return "", ""
+    return "check units", (
+        f"the target is {away:.2g} m from the camera, and cameras see from {_SEEN[0]:g} to"
+        f" {_SEEN[1]:g} m: check the units in the names of columns"
     )
 
 

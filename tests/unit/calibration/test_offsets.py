@@ -316,6 +316,53 @@ def test_a_quaternion_of_another_length_is_refused(tmp_path: Path) -> None:
         hand_eye(path)
 
 
+def test_rotation_vectors_in_degrees_under_rad_are_refused(tmp_path: Path) -> None:
+    path = station_file(tmp_path, *stations(5))
+    path.write_text(path.read_text().replace("_deg", "_rad"))
+    with pytest.raises(InputError) as raised:
+        hand_eye(path)
+    for word in ("readings.csv", "line 2", "target_rx_rad", "degrees", "target_rx_deg"):
+        assert word in str(raised.value)
+
+
+WRONG = {
+    "radians called degrees": lambda hand, target: (
+        hand, Poses(turn=Rotation.from_rotvec(target.turn.as_rotvec() / 57.3), p=target.p)
+    ),
+    "metres called centimetres, of the target": lambda hand, target: (
+        hand, Poses(turn=target.turn, p=target.p / 100.0)
+    ),
+    "lines in another order": lambda hand, target: (hand, target.take(np.arange(12) - 1)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", WRONG)
+@pytest.mark.parametrize("seed", range(5))
+def test_poses_that_do_not_fit_have_no_answer(tmp_path: Path, kind: str, seed: int) -> None:
+    path = station_file(tmp_path, *WRONG[kind](*stations(noise=1e-3, seed=seed)))
+    found = hand_eye(path)
+    assert (found.verdict, found.numbers["x_m"].value) == ("does not fit", None)
+    assert "check units" in str(found.reason)
+    assert found.lines
+
+
+@pytest.mark.parametrize("factor", [0.01, 0.001, 100.0])
+def test_a_unit_that_is_wrong_everywhere_is_seen_by_the_distance(
+    tmp_path: Path, factor: float
+) -> None:
+    hand, target = (Poses(turn=one.turn, p=factor * one.p) for one in stations(noise=1e-3))
+    found = hand_eye(station_file(tmp_path, hand, target))
+    assert (found.verdict, found.numbers["x_m"].value) == ("check units", None)
+    assert "from the camera" in str(found.reason)
+
+
+@settings(max_examples=10)
+@given(st.integers(0, 10_000), st.integers(4, 12))
+def test_errors_of_a_centimetre_and_a_degree_still_fit(folder: Path, seed: int, n: int) -> None:
+    hand, target = stations(n, seed=seed, noise=0.01)
+    assert hand_eye(station_file(folder, hand, target)).verdict == "found"
+
+
 # The verbs --------------------------------------------------------------------------------------
 
 
