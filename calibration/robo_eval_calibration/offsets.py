@@ -30,6 +30,12 @@ LENGTHS: Final = ("m", "cm", "mm")
 TIMES: Final = ("ns", "us", "ms", "s")
 LEAST: Final = 3
 """Readings without which nothing is said."""
+_FARTHEST: Final = {"rad": 12.6, "m": 100.0}
+"""Readings beyond two turns, or the length of a hall, are in another unit than is said."""
+_LOOSE: Final = {"rad": 0.1, "m": 0.01}
+"""No shift of a zero describes differences that scatter by more: gauges read far better."""
+_FITS: Final = 0.25
+"""Nor if that is more than this share of how far the joint was moved."""
 _ROUNDING: Final = 1e-9
 _ODD: Final = 0.05
 """Share of round trips that may contradict the others before no steady clock is believed in."""
@@ -133,10 +139,11 @@ def joint_offsets(path: Path, *, level: float = LEVEL) -> tuple[Offset, ...]:
 
     Both in any unit of angle, or both of length. Angles differ by the short way round. Verdicts:
     `offset`, `none shown`, `too few`, or `grows` where measured less reference depends on the
-    reference, which no shift of a zero mends.
+    reference, which no shift of a zero mends; `does not fit` where it scatters far too much.
 
     Raises:
-        InputError: As `Table.numbers`; if one column holds angles and the other lengths.
+        InputError: As `Table.numbers`; if one column holds angles and the other lengths, or a
+            reading in rad is beyond two turns, or one in m beyond 100 m.
     """
     table, units = Table(path), (*ANGLES, *LENGTHS)
     names = np.array(table.texts("joint"))
@@ -149,6 +156,15 @@ def joint_offsets(path: Path, *, level: float = LEVEL) -> tuple[Offset, ...]:
         )
     if not len(names):
         raise InputError(f"{path}: holds no reading; write a line for each")
+    for name, found, one in zip(("reference", "measured"), (x, y), known, strict=True):
+        far = np.flatnonzero(np.abs(found) > _FARTHEST.get(one, np.inf))
+        if far.size:
+            line, other = table.lines[far[0]], "deg" if one == "rad" else "mm"
+            raise InputError(
+                f"{path}: line {line}, column '{name}_{one}': {found[far[0]]:.4g} {one} is farther"
+                f" from 0 than {_FARTHEST[one]:g} {one}; if it is in {other}, call the column"
+                f" '{name}_{other}'" + ("; if not, take whole turns off" if one == "rad" else "")
+            )
     unit, lines = "rad" if known[0] in ANGLES else "m", np.array(table.lines)
     parts = {joint: names == joint for joint in dict.fromkeys(names.tolist())}
     apart = {joint: _apart((y - x)[own], unit) for joint, own in parts.items()}
@@ -156,7 +172,7 @@ def joint_offsets(path: Path, *, level: float = LEVEL) -> tuple[Offset, ...]:
     tested = {joint: p for joint, p in slopes.items() if p is not None}
     slopes |= dict(zip(tested, holm(list(tested.values())).tolist(), strict=True))
     return tuple(
-        _joint(joint, apart[joint], lines[own], unit, level, slopes[joint])
+        _joint(joint, x[own], apart[joint], lines[own], unit, level, slopes[joint])
         for joint, own in parts.items()
     )
 
@@ -179,6 +195,7 @@ def _slope_p(reference: Array, difference: Array) -> float | None:
 
 def _joint(
     joint: str,
+    reference: Array,
     difference: Array,
     lines: NDArray[np.int_],
     unit: str,
@@ -191,18 +208,24 @@ def _joint(
         return unknown(joint, "too few", few, n, offset=unit)
     offset = mean_interval(difference, level=level, unit=unit, method="student_t")
     low, high = (offset.value if end is None else end for end in (offset.low, offset.high))
-    rest = np.abs(difference - difference.mean())
+    rest, left = np.abs(difference - difference.mean()), float(difference.std())
     verdict = "none shown" if (low or 0.0) <= 0.0 <= (high or 0.0) else "offset"
     reason = offset.reason
-    if slope_p is None:
+    if slope_p is not None and slope_p <= 1.0 - level:
+        verdict, reason = "grows", "it grows with the reference: look at scale, gear and units"
+    elif left > max(_LOOSE[unit], _FITS * float(reference.std())):
+        reason = (
+            f"differences scatter by {left:.2g} {unit}: check units, and the line that is named"
+        )
+        offset = unknown(joint, "", reason, n, offset=unit).numbers["offset"]
+        verdict = "does not fit"
+    elif slope_p is None:
         reason = "readings at one position, or three, cannot tell an offset from a wrong scale"
-    elif slope_p <= 1.0 - level:
-        verdict, reason = "grows", "it grows with the reference: look at scale and gear"
     return Offset(
         of=joint,
         verdict=verdict,
         numbers={"offset": offset},
-        residuals={f"root_mean_square_{unit}": float(np.sqrt(np.mean(rest**2)))},
+        residuals={f"root_mean_square_{unit}": left},
         lines=(int(lines[rest.argmax()]),),
         reason=reason,
     )

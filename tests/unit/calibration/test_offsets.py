@@ -92,6 +92,23 @@ def test_two_readings_are_too_few_and_the_worst_of_many_is_named(tmp_path: Path)
 
 
 @pytest.mark.parametrize(
+    ("header", "rows"),
+    [
+        ("joint,reference_deg,measured_rad", [(0, 0.1), (5, 5), (4, 4.1), (1, 1), (3, 3)]),
+        ("joint,reference_deg,measured_deg", [(10, 11), (20, 21), (30, 210)]),
+        ("joint,reference_deg,measured_deg", [(45, 46), (45, 100), (45, 10), (45, 46)]),
+        ("joint,reference_m,measured_m", [(0.1, 0.2), (0.2, 0.1), (0.3, 0.4), (0.1, 0.1)]),
+    ],
+)
+def test_differences_that_scatter_far_too_much_are_no_offset(
+    tmp_path: Path, header: str, rows: list[tuple[float, float]]
+) -> None:
+    (found,) = joint_offsets(written(tmp_path, header, [("j", *row) for row in rows]))
+    assert (found.verdict, found.numbers["offset"].value) == ("does not fit", None)
+    assert "check units" in str(found.reason)
+
+
+@pytest.mark.parametrize(
     ("header", "row", "words"),
     [
         (JOINTS, "j,0,nan", ("line 2", "measured_deg", "nan")),
@@ -103,6 +120,13 @@ def test_two_readings_are_too_few_and_the_worst_of_many_is_named(tmp_path: Path)
         ),
         ("joint,reference_deg,measured_mm", "j,0,1", ("measured_mm", "both must be angles")),
         (JOINTS, "", ("holds no reading",)),
+        (
+            "joint,reference_deg,measured_rad",
+            "j,30,30.5",
+            ("line 2", "'measured_rad'", "if it is in deg", "'measured_deg'", "turns"),
+        ),
+        ("joint,reference_rad,measured_rad", "j,-135,1", ("line 2", "'reference_deg'")),
+        ("joint,reference_m,measured_m", "j,0.3,300.1", ("line 2", "'measured_mm'")),
     ],
 )
 def test_a_table_that_will_not_do_is_refused(
