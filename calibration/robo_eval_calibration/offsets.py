@@ -122,6 +122,13 @@ class Offset:
     lines: tuple[int, ...] = ()
     reason: str | None = None
 
+    def says(self, name: str) -> str:
+        """The verdict on one of its numbers: a drift has its own, as its interval has."""
+        low, high = self.numbers[name].low, self.numbers[name].high
+        if name != "drift" or low is None or high is None:
+            return self.verdict
+        return "gains" if low > 0.0 else "loses" if high < 0.0 else "none shown"
+
 
 def unknown(of: str, verdict: str, reason: str, n: int, **units: str) -> Offset:
     """One of which nothing can be said, with the units its numbers would have."""

@@ -85,7 +85,7 @@ def _tell(
         title,
         ("of", "", "value", "unit", "verdict"),
         [
-            (one.of, name.rpartition("_")[0] or name, measured(number), number.unit, one.verdict)
+            (one.of, name.rpartition("_")[0] or name, measured(number), number.unit, one.says(name))
             for one in found
             for name, number in one.numbers.items()
         ],

@@ -189,6 +189,17 @@ def test_no_truth_is_ever_outside_the_bounds(
     assert not found.lines
 
 
+@pytest.mark.parametrize(
+    ("drift", "word"), [(0.0, "none shown"), (1e-4, "gains"), (-1e-4, "loses")]
+)
+def test_a_drift_has_a_verdict_of_its_own(tmp_path: Path, drift: float, word: str) -> None:
+    path = written(tmp_path, CLOCK, trips(3_000_000, drift))
+    done = CliRunner().invoke(app, ["offsets", "clock", str(path)])
+    said = {line.split()[7]: line for line in done.output.splitlines() if " of a " in line}
+    assert said["offset"].rstrip().endswith("ahead")
+    assert said["drift"].rstrip().endswith(word)
+
+
 def test_slow_answers_change_nothing(tmp_path: Path) -> None:
     rows = trips(3_000_000)
     calm = clock_offset(written(tmp_path, CLOCK, rows)).numbers["offset"]
