@@ -106,13 +106,18 @@ class Watch:
         level: Of the intervals and decisions.
     """
 
-    SAID: ClassVar = ("is_due", "reasons")
+    SAID: ClassVar = ("is_compared", "is_due", "reasons")
 
     days: tuple[date, ...]
     in_use: str
     in_use_day: date
     constants: tuple[Watched, ...]
     level: float = field(default=LEVEL, metadata=UNSAID)
+
+    @property
+    def is_compared(self) -> bool:
+        """Whether either question has an answer for any constant."""
+        return any(x is not None for one in self.constants for x in (one.p, one.moved_p))
 
     @property
     def reasons(self) -> tuple[str, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -35,7 +37,7 @@ def watch(
 
     Give one snapshot a day, each fitted to recordings of that day, as many each day. A change is
     looked for from eight days on. Today's values are compared with those of the snapshot in use
-    from the second day on. Exit code 1 if it is time to calibrate again.
+    from the second day on. Exit code 1 if it is time to calibrate again, or nothing was compared.
 
     Example: robo-eval calibrate watch calibration/2026-*.yaml --in-use calibration/2026-11-02.yaml
     """
@@ -44,18 +46,25 @@ def watch(
     from robo_eval_calibration.watch import day_of, snapshots_in, watched
 
     days = [day_of(path) for path in snapshots_in(snapshots)]
+    named = Counter(one.resolve() for path in snapshots for one in snapshots_in([path]))
+    twice = [f"{path} is named {n} times and counts once" for path, n in named.items() if n > 1]
     found = watched(days, in_use=None if in_use is None else day_of(in_use))
     if not found.constants:
         raise InputError(f"{days[0].source}: constants: none has a value, nor in any other file")
     if json:
         print_json(plain(found))
     else:
-        _print(found)
+        _print(found, twice)
+    if not found.is_compared:
+        told = [f"nothing was compared: {counted(len(days), 'day')}", *twice]
+        raise CheckFailedError(
+            f"{'; '.join(told)}; give snapshots of two days and more, each of two recordings and more"
+        )
     if found.is_due:
         raise CheckFailedError(f"calibrate again: {'; '.join(found.reasons)}")
 
 
-def _print(found: Watch) -> None:
+def _print(found: Watch, notes: Sequence[str]) -> None:
     first, last = found.days[0], found.days[-1]
     print_table(
         f"{counted(len(found.days), 'day')} from {first} to {last};"
@@ -70,7 +79,9 @@ def _print(found: Watch) -> None:
     if wandering:
         say(f"{', '.join(wandering)}: days are like their neighbours; one change in ten and more is"
             " then found where there is none")  # fmt: skip
-    if not found.is_due:
+    for note in notes:
+        say(note)
+    if found.is_compared and not found.is_due:
         say("nothing asks for a new calibration")
 
 

@@ -263,6 +263,32 @@ def test_the_verb_prints_and_ends_with_1_where_a_calibration_is_due(tmp_path: Pa
     assert '"verdict": "too few days"' in done.output
 
 
+@pytest.mark.parametrize("is_json", [False, True])
+def test_one_day_compares_nothing_and_a_file_that_is_named_twice_is_told(
+    tmp_path: Path, is_json: bool
+) -> None:
+    one = write(tmp_path / "calibration" / "a.yaml", FIRST, 1.3)
+    for again in ([one], [tmp_path]):
+        done = CliRunner().invoke(
+            app, ["watch", str(one), *map(str, again), *(["--json"] if is_json else [])]
+        )
+        assert isinstance(done.exception, CheckFailedError)
+        for word in ("nothing was compared: 1 day;", "a.yaml is named 2 times", "two days"):
+            assert word in str(done.exception)
+        assert "nothing asks" not in done.output
+    two = write(tmp_path / "b.yaml", FIRST + timedelta(days=1), 1.3)
+    done = CliRunner().invoke(app, ["watch", str(one), str(one), str(two)])
+    assert done.exit_code == 0
+    assert "a.yaml is named 2 times" in " ".join(done.output.split())
+    assert "nothing asks for a new calibration" in done.output
+
+
+def test_days_without_intervals_compare_nothing() -> None:
+    days = [replace(one, constants={"mass_kg": estimate(1.0, n=1)}) for one in days_of([1.0, 2.0])]
+    assert not watched(days).is_compared
+    assert watched(days_of([1.0, 2.0])).is_compared
+
+
 def test_a_file_that_is_no_snapshot_is_named(tmp_path: Path) -> None:
     path = write(tmp_path / "a.yaml", FIRST, 1.3, valid={})
     done = CliRunner().invoke(app, ["watch", str(path)])
