@@ -56,10 +56,9 @@ def watch(
     else:
         _print(found, twice)
     if not found.is_compared:
-        told = [f"nothing was compared: {counted(len(days), 'day')}", *twice]
-        raise CheckFailedError(
-            f"{'; '.join(told)}; give snapshots of two days and more, each of two recordings and more"
-        )
+        told = f"nothing was compared: {counted(len(days), 'day')}"
+        remedy = "give two days and more, each fitted to two recordings and more"
+        raise CheckFailedError("; ".join((told, *twice, remedy)))
     if found.is_due:
         raise CheckFailedError(f"calibrate again: {'; '.join(found.reasons)}")
 
