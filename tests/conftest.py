@@ -297,7 +297,12 @@ def write_snapshot() -> Callable[..., Path]:
             "valid": {"from": "1970-01-01", "until": "2999-12-31"},
             "recordings": [{"id": "rec-1", "episode": "e1"}, {"id": "rec-2", "episode": "e2"}],
             "constants": {
-                "cart_mass_kg": {"value": 1.3, "by_recording": [1.2, 1.4], "verdict": "identified"}
+                "cart_mass_kg": {
+                    "value": 1.3,
+                    "by_recording": [1.2, 1.4],
+                    "unit": "kg",
+                    "verdict": "identified",
+                }
             },
             "noise": {
                 "sensors": {"tilt_noise_rad": 0.002},

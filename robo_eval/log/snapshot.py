@@ -11,10 +11,11 @@ from typing import Annotated, Any, Final, Literal, Self
 import yaml
 from pydantic import ConfigDict, Field, Strict, model_validator
 
+from robo_eval.core.canonical import digest
 from robo_eval.core.errors import InputError, PlanError
 from robo_eval.core.kinds import Side
 from robo_eval.core.names import unknown_name
-from robo_eval.core.task import task_of
+from robo_eval.core.task import Constant, task_of
 from robo_eval.core.yaml_form import NAME_PATTERN, Count, Section, mapping_of, text_of, validated
 from robo_eval.log.files import write_atomically
 
@@ -133,6 +134,8 @@ class Accepted(Section):
     high: float | None = None
     n: Annotated[Count, Field(ge=0)] = 0
     reason: str | None = "not validated yet"
+    sha256: Sha256 = ""
+    """Digest of all that was accepted; empty if nothing was."""
 
 
 class Digests(Section):
@@ -180,6 +183,11 @@ class Snapshot(Section):
         return self
 
     @property
+    def sha256(self) -> str:
+        """Digest of all but `accepted`."""
+        return digest(self.model_dump(mode="json", by_alias=True, exclude={"accepted"}))
+
+    @property
     def used(self) -> list[Used]:
         """The recordings that count."""
         return [one for one in self.recordings if one.dropped is None]
@@ -220,7 +228,7 @@ class Snapshot(Section):
             found[name] = float(value if value is not None else 0.0)
         found |= self.noise.sensors if noise else {}
         found |= self.noise.force if force else {}
-        # A recording's own estimate may lie beyond what the simulator takes.
+        # A recording's own estimate scatters, and may lie somewhat beyond what the simulator takes.
         spec = task_of(self.task)
         for known in () if spec is None else spec.constants:
             if known.name in found:
@@ -266,8 +274,9 @@ def read_snapshot(path: Path) -> Snapshot:
     """Read a snapshot.
 
     Raises:
-        PlanError: If it is missing or no snapshot, a constant is unknown to its task, or beyond
-            its bounds; the message names file and field.
+        PlanError: If it is missing or no snapshot, a constant is unknown to its task, beyond its
+            bounds or in another unit, or it was changed since it was accepted; the message names
+            file and field.
     """
     text = text_of(path, "calibration")
     data = mapping_of(text, str(path), "a calibration snapshot is", PAGE)
@@ -286,7 +295,29 @@ def read_snapshot(path: Path) -> Snapshot:
             except InputError as err:
                 problem = str(err).removeprefix(f"constants.{name}: ")
                 raise PlanError(f"{path}: {field}: {problem}; calibrate again") from err
+        for constant in spec.constants:
+            if (one := found.constants.get(constant.name)) is not None:
+                _check(one, constant, f"{path}: constants.{constant.name}")
+    if found.accepted.sha256 and found.accepted.sha256 != found.sha256:
+        raise PlanError(
+            f"{path}: accepted.sha256: the snapshot was changed since it was accepted; take the"
+            " block `accepted` out, and run `robo-eval calibrate validate`"
+        )
     return found
+
+
+def _check(one: Identified, constant: Constant, where: str) -> None:
+    """Refuse another unit than the task's, and estimates that no scatter takes so far."""
+    if one.unit != constant.unit:
+        given = f"is {one.unit!r}" if one.unit else "is missing"
+        raise PlanError(f"{where}.unit: {given}; write {constant.unit!r}, with numbers in it")
+    reach = constant.high - constant.low
+    for index, x in enumerate(one.by_recording if one.kept is None else ()):
+        if x is not None and not constant.low - reach <= x <= constant.high + reach:
+            raise PlanError(
+                f"{where}.by_recording.{index}: {x:g} {one.unit} is beyond {constant.low:g} to"
+                f" {constant.high:g} by more than scatter; drop that recording, and calibrate again"
+            )
 
 
 def write_snapshot(snapshot: Snapshot, path: Path) -> None:
@@ -296,6 +327,8 @@ def write_snapshot(snapshot: Snapshot, path: Path) -> None:
         TrialDirectoryError: If it cannot be written; an older one stays.
     """
     data: dict[str, Any] = snapshot.model_dump(mode="json", by_alias=True)
+    if snapshot.accepted.verdict and not snapshot.accepted.sha256:
+        data["accepted"]["sha256"] = snapshot.sha256
     head = f"# Calibration of a simulator; {PAGE} says what is in it.\n"
     text = yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=100)
     write_atomically(path, (head + text).encode())

@@ -150,7 +150,7 @@ def matched(path: Path, plan: Path, successes: list[bool]) -> TrialDirectory:
 
 def test_pairs_are_compared_under_every_recording(quick_cli, plan, tmp_path):
     # With a tenth of a second of delay the balancer fails, so the two recordings differ.
-    delay = {"value": 0.05, "by_recording": [0.0, 0.1], "verdict": "identified"}
+    delay = {"value": 0.05, "by_recording": [0.0, 0.1], "unit": "s", "verdict": "identified"}
     noise = {"sensors": {}, "force": {}}
     path = plan(
         {"constants": {"delay_s": delay}, "noise": noise},

@@ -23,8 +23,10 @@ from robo_eval.log.snapshot import (
 )
 
 TASK = "RoboEval/CartPole3D-v0"
+LOW, HIGH = next((c.low, c.high) for c in task_named(TASK).constants if c.name == "cart_mass_kg")
+ABOVE = HIGH + 0.1
 MASS = Identified(
-    value=1.3, low=1.29, high=1.31, unit="kg", nominal=1.0, n=2, by_recording=(1.25, 99.0),
+    value=1.3, low=1.29, high=1.31, unit="kg", nominal=1.0, n=2, by_recording=(1.25, ABOVE),
     between_sd=0.01, method="re_kh", verdict="identified",
 )  # fmt: skip
 
@@ -41,8 +43,10 @@ def snapshot(**changes):
                 Used(id="rec-3", episode="e3", dropped="fell at once"),
             ),
             "constants": {
-                "cart_mass_kg": MASS.model_copy(update={"by_recording": (1.25, 99.0, None)}),
-                "pole_mass_kg": Identified(verdict="weak", with_=("cart_mass_kg",), kept=0.1),
+                "cart_mass_kg": MASS.model_copy(update={"by_recording": (1.25, ABOVE, None)}),
+                "pole_mass_kg": Identified(
+                    verdict="weak", with_=("cart_mass_kg",), unit="kg", kept=0.1
+                ),
             },
             "noise": Noise(sensors={"position_noise_m": 0.001}, force={"force_noise_n": 0.3}),
         }
@@ -50,7 +54,6 @@ def snapshot(**changes):
     )  # fmt: skip
 
 
-LOW, HIGH = next((c.low, c.high) for c in task_named(TASK).constants if c.name == "cart_mass_kg")
 texts = st.text(st.characters(exclude_categories=("Cs", "Cc")), max_size=20)
 names = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,20}", fullmatch=True)
 shares = st.one_of(st.none(), st.floats(1e-6, 1e6))
@@ -79,7 +82,7 @@ def test_what_is_written_is_read(
         constants={
             "cart_mass_kg": Identified(
                 value=value, verdict="identified", by_recording=(value,) * len(recordings),
-                reason=reason,
+                reason=reason, unit="kg",
             ),
         },
         residuals=Residuals(chi2=numbers[0], skill=numbers[1], share=numbers[2], reasons=("x",)),
@@ -154,6 +157,22 @@ BROKEN = {
         lambda d: d["noise"]["sensors"].update(position_noise_m=1e6),
         "noise.sensors.position_noise_m",
     ),
+    "another unit": (
+        lambda d: d["constants"]["cart_mass_kg"].update(unit="g"),
+        "constants.cart_mass_kg.unit",
+    ),
+    "no unit": (
+        lambda d: d["constants"]["pole_mass_kg"].pop("unit"),
+        "constants.pole_mass_kg.unit",
+    ),
+    "an estimate that is far beyond": (
+        lambda d: d["constants"]["cart_mass_kg"].update(by_recording=[1.2, 99.0, None]),
+        "constants.cart_mass_kg.by_recording.1",
+    ),
+    "an estimate that is NaN": (
+        lambda d: d["constants"]["cart_mass_kg"].update(by_recording=[float("nan"), 1.2, None]),
+        "constants.cart_mass_kg.by_recording.0",
+    ),
     "NaN": (lambda d: d["noise"]["force"].update(force_noise_n=float("nan")), "force_noise_n"),
     "no verdict": (
         lambda d: d["constants"]["cart_mass_kg"].update(verdict="sure"),
@@ -176,6 +195,44 @@ def test_a_broken_one_names_file_and_field(tmp_path, kind):
     assert str(told.value).startswith(f"{path}: ")
     assert field in str(told.value)
     assert "\n" not in str(told.value)
+
+
+def test_the_unit_to_write_is_said(tmp_path):
+    path = tmp_path / "made.yaml"
+    mass = MASS.model_copy(update={"unit": "g", "by_recording": ()})
+    write_snapshot(snapshot(constants={"cart_mass_kg": mass}), path)
+    with pytest.raises(PlanError, match=r"made\.yaml: .*unit: is 'g'; write 'kg'"):
+        read_snapshot(path)
+
+
+CHANGES = {
+    "a value within its interval": lambda d: d["constants"]["cart_mass_kg"].update(value=1.295),
+    "a value and its interval": lambda d: d["constants"]["cart_mass_kg"].update(
+        value=2.0, low=1.9, high=2.1
+    ),
+    "noise": lambda d: d["noise"]["sensors"].update(position_noise_m=0.002),
+    "its last day": lambda d: d["valid"].update(until="2027-12-13"),
+}
+
+
+@pytest.mark.parametrize("kind", CHANGES)
+def test_what_was_changed_since_it_was_accepted_is_refused(tmp_path, kind):
+    path = tmp_path / "made.yaml"
+    write_snapshot(snapshot(accepted=Accepted(verdict=True, reason=None)), path)
+    again = read_snapshot(path)
+    write_snapshot(again, path)
+    assert read_snapshot(path) == again
+    data = yaml.safe_load(path.read_text())
+    CHANGES[kind](data)
+    path.write_text(yaml.safe_dump(data))
+    with pytest.raises(PlanError) as told:
+        read_snapshot(path)
+    for word in ("made.yaml: accepted.sha256", "changed since it was accepted", "validate"):
+        assert word in str(told.value)
+    # Without what was accepted it can be read, and validated again.
+    del data["accepted"]
+    path.write_text(yaml.safe_dump(data))
+    assert not read_snapshot(path).accepted.verdict
 
 
 def test_a_file_that_is_not_there(tmp_path):
