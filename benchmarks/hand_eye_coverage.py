@@ -52,8 +52,8 @@ def one(path: Path, stations: int) -> tuple[list[bool], float, float, float]:
 
 def main() -> None:
     """Print the table."""
-    print("| stations | coverage | half-width, mm | error, mm (root mean square) | scatter, mm |")
-    print("|---|---|---|---|---|")
+    print("| stations | positions | rotations | half-width, mm | error, mm (rms) | scatter, mm |")
+    print("|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as folder:
         for stations in (5, 8, 12, 20):
             found = [one(Path(folder) / "a.csv", stations) for _ in range(REPEATS)]
@@ -61,7 +61,8 @@ def main() -> None:
             size = np.sqrt(np.mean(error**2))
             cells = (np.median(width), size, np.sqrt(np.mean(scatter**2)))
             told = " | ".join(f"{cell:.1f}" for cell in cells)
-            print(f"| {stations} | {held.mean():.3f} | {told} |", flush=True)
+            of = f"{held[:, :3].mean():.3f} | {held[:, 3:].mean():.3f}"
+            print(f"| {stations} | {of} | {told} |", flush=True)
 
 
 if __name__ == "__main__":
