@@ -110,9 +110,9 @@ def hand_eye(path: Path, *, fixed: bool = False, level: float = LEVEL) -> Offset
 
     Returns:
         Position (m) and rotation vector (rad), with verdict `found`, `too few`, `parallel` where
-        the hand turned about one axis only, `contradicts` where poses mean something else, `does
-        not fit` where a large share of what the stations move is left over, or `check units` where
-        no camera sees at such a distance.
+        the hand turned about one axis only, `contradicts` where poses mean something else, or `does
+        not fit` where much of what the stations move is left over, or the target is too near or far
+        to be seen.
 
     Raises:
         InputError: As `read_poses`.
@@ -145,11 +145,10 @@ def hand_eye(path: Path, *, fixed: bool = False, level: float = LEVEL) -> Offset
     others = ~np.eye(n, dtype=np.bool_)[: n if n > LEAST else 0]
     again = [_refined(hand.take(own), target.take(own), found) for own in others]
     told = _told(of, found, again, rest, table.lines, level)
-    verdict, reason = _doubt(hand, target, rest)
-    if not reason:
-        return told
-    return replace(unknown(of, verdict, reason, n, **_NUMBERS), residuals=told.residuals,
-                   lines=told.lines)  # fmt: skip
+    if reason := _doubt(hand, target, rest):
+        nothing = unknown(of, "does not fit", reason, n, **_NUMBERS)
+        return replace(nothing, residuals=told.residuals, lines=told.lines)
+    return told
 
 
 def _closed(hand: Poses, target: Poses) -> Poses:
@@ -210,24 +209,23 @@ def _better(hand: Poses, target: Poses, rest: tuple[Array, Array]) -> str | None
     )
 
 
-def _doubt(hand: Poses, target: Poses, rest: tuple[Array, Array]) -> tuple[str, str]:
-    """Verdict and reason where the poses do not fit or have the wrong unit; both empty if not."""
+def _doubt(hand: Poses, target: Poses, rest: tuple[Array, Array]) -> str | None:
+    """Why these poses, or their units, cannot be right; None if they can."""
     turned = _size((hand.turn.mean().inv() * hand.turn).as_rotvec())
     moved = max(_size(one.p - one.p.mean(axis=0)) for one in (hand, target))
-    for left, all_of_it, unit in ((rest[0], turned, "rad"), (rest[1], moved, "m")):
-        if _size(left) > max(_FITS * all_of_it, _EXACT):
-            return "does not fit", (
-                f"the stations move by {all_of_it:.2g} {unit}, and {_size(left):.2g} {unit} of that"
-                " are left over: check units and the order of the lines, and that the target did"
-                " not move"
-            )
     away = float(np.median(np.linalg.norm(target.p, axis=1)))
-    if _SEEN[0] <= away <= _SEEN[1]:
-        return "", ""
-    return "check units", (
-        f"the target is {away:.2g} m from the camera, and cameras see from {_SEEN[0]:g} to"
-        f" {_SEEN[1]:g} m: check the units in the names of columns"
-    )
+    for left, all_of_it, unit in zip(map(_size, rest), (turned, moved), ("rad", "m"), strict=True):
+        if left > max(_FITS * all_of_it, _EXACT):
+            return (
+                f"the stations move by {all_of_it:.2g} {unit}, and {left:.2g} {unit} are left over:"
+                " check units, the order of the lines, and that the target did not move"
+            )
+    if not _SEEN[0] <= away <= _SEEN[1]:
+        return (
+            f"the target is {away:.2g} m from the camera, and cameras see from {_SEEN[0]:g} to"
+            f" {_SEEN[1]:g} m: check units"
+        )
+    return None
 
 
 def _told(

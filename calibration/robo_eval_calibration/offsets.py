@@ -89,7 +89,8 @@ class Table:
             units: Those it may have.
 
         Raises:
-            InputError: If there is no such column, or a cell is no number.
+            InputError: If there is no such column, or a cell is no number, or beyond two turns in
+                rad or 100 m in m.
         """
         unit = self.unit(name, units) if units else None
         column = f"{name}_{unit}" if unit else name
@@ -97,6 +98,12 @@ class Table:
         for line, text in zip(self.lines, self.texts(column), strict=True):
             try:
                 found.append(Reading().number(text, unit))
+                if abs(found[-1]) > _FARTHEST.get(unit or "", np.inf):
+                    raise CellError(
+                        f"{text} {unit} is farther from 0 than {_FARTHEST[str(unit)]:g} {unit}; end"
+                        f" the name of the column in '_{'deg' if unit == 'rad' else 'mm'}' if that"
+                        " is its unit"
+                    )
             except CellError as err:
                 raise InputError(f"{self.path}: line {line}, column {column!r}: {err}") from err
         return found
@@ -149,8 +156,7 @@ def joint_offsets(path: Path, *, level: float = LEVEL) -> tuple[Offset, ...]:
     reference, which no shift of a zero mends; `does not fit` where it scatters far too much.
 
     Raises:
-        InputError: As `Table.numbers`; if one column holds angles and the other lengths, or a
-            reading in rad is beyond two turns, or one in m beyond 100 m.
+        InputError: As `Table.numbers`; if one column holds angles and the other lengths.
     """
     table, units = Table(path), (*ANGLES, *LENGTHS)
     names = np.array(table.texts("joint"))
@@ -163,15 +169,6 @@ def joint_offsets(path: Path, *, level: float = LEVEL) -> tuple[Offset, ...]:
         )
     if not len(names):
         raise InputError(f"{path}: holds no reading; write a line for each")
-    for name, found, one in zip(("reference", "measured"), (x, y), known, strict=True):
-        far = np.flatnonzero(np.abs(found) > _FARTHEST.get(one, np.inf))
-        if far.size:
-            line, other = table.lines[far[0]], "deg" if one == "rad" else "mm"
-            raise InputError(
-                f"{path}: line {line}, column '{name}_{one}': {found[far[0]]:.4g} {one} is farther"
-                f" from 0 than {_FARTHEST[one]:g} {one}; if it is in {other}, call the column"
-                f" '{name}_{other}'" + ("; if not, take whole turns off" if one == "rad" else "")
-            )
     unit, lines = "rad" if known[0] in ANGLES else "m", np.array(table.lines)
     parts = {joint: names == joint for joint in dict.fromkeys(names.tolist())}
     apart = {joint: _apart((y - x)[own], unit) for joint, own in parts.items()}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -54,7 +53,9 @@ def watch(
     if json:
         print_json(plain(found))
     else:
-        _print(found, twice)
+        _print(found)
+        for note in twice:
+            say(note)
     if not found.is_compared:
         told = f"nothing was compared: {counted(len(days), 'day')}"
         remedy = "give two days and more, each fitted to two recordings and more"
@@ -63,7 +64,7 @@ def watch(
         raise CheckFailedError(f"calibrate again: {'; '.join(found.reasons)}")
 
 
-def _print(found: Watch, notes: Sequence[str]) -> None:
+def _print(found: Watch) -> None:
     first, last = found.days[0], found.days[-1]
     print_table(
         f"{counted(len(found.days), 'day')} from {first} to {last};"
@@ -78,8 +79,6 @@ def _print(found: Watch, notes: Sequence[str]) -> None:
     if wandering:
         say(f"{', '.join(wandering)}: days are like their neighbours; one change in ten and more is"
             " then found where there is none")  # fmt: skip
-    for note in notes:
-        say(note)
     if found.is_compared and not found.is_due:
         say("nothing asks for a new calibration")
 

@@ -123,10 +123,10 @@ def test_differences_that_scatter_far_too_much_are_no_offset(
         (
             "joint,reference_deg,measured_rad",
             "j,30,30.5",
-            ("line 2", "'measured_rad'", "if it is in deg", "'measured_deg'", "turns"),
+            ("line 2", "'measured_rad'", "30.5 rad", "'_deg'"),
         ),
-        ("joint,reference_rad,measured_rad", "j,-135,1", ("line 2", "'reference_deg'")),
-        ("joint,reference_m,measured_m", "j,0.3,300.1", ("line 2", "'measured_mm'")),
+        ("joint,reference_rad,measured_rad", "j,-135,1", ("line 2", "'reference_rad'", "'_deg'")),
+        ("joint,reference_m,measured_m", "j,0.3,300.1", ("line 2", "'measured_m'", "'_mm'")),
     ],
 )
 def test_a_table_that_will_not_do_is_refused(
@@ -352,12 +352,15 @@ def test_a_quaternion_of_another_length_is_refused(tmp_path: Path) -> None:
 
 
 def test_rotation_vectors_in_degrees_under_rad_are_refused(tmp_path: Path) -> None:
-    path = station_file(tmp_path, *stations(5))
-    path.write_text(path.read_text().replace("_deg", "_rad"))
-    with pytest.raises(InputError) as raised:
-        hand_eye(path)
-    for word in ("readings.csv", "line 2", "target_rx_rad", "degrees", "target_rx_deg"):
-        assert word in str(raised.value)
+    hand, target = stations(5)
+    for angle in (8.0, 40.0):
+        turn = Rotation.from_rotvec([np.radians(angle) * np.array([0.6, 0.0, 0.8])] * 5)
+        path = station_file(tmp_path, hand, Poses(turn=turn, p=target.p))
+        path.write_text(path.read_text().replace("_deg", "_rad"))
+        with pytest.raises(InputError) as raised:
+            hand_eye(path)
+        for word in ("readings.csv", "line 2", "target_r", "_rad'", "_deg'"):
+            assert word in str(raised.value)
 
 
 WRONG = {
@@ -387,7 +390,7 @@ def test_a_unit_that_is_wrong_everywhere_is_seen_by_the_distance(
 ) -> None:
     hand, target = (Poses(turn=one.turn, p=factor * one.p) for one in stations(noise=1e-3))
     found = hand_eye(station_file(tmp_path, hand, target))
-    assert (found.verdict, found.numbers["x_m"].value) == ("check units", None)
+    assert (found.verdict, found.numbers["x_m"].value) == ("does not fit", None)
     assert "from the camera" in str(found.reason)
 
 
