@@ -145,8 +145,8 @@ def hand_eye(path: Path, *, fixed: bool = False, level: float = LEVEL) -> Offset
     others = ~np.eye(n, dtype=np.bool_)[: n if n > LEAST else 0]
     again = [_refined(hand.take(own), target.take(own), found) for own in others]
     told = _told(of, found, again, rest, table.lines, level)
-    if reason := _doubt(hand, target, rest):
-        nothing = unknown(of, "does not fit", reason, n, **_NUMBERS)
+    if doubt := _doubt(hand, target, rest):
+        nothing = unknown(of, "does not fit", doubt, n, **_NUMBERS)
         return replace(nothing, residuals=told.residuals, lines=told.lines)
     return told
 
