@@ -98,7 +98,11 @@ def check(
         _print_check(found)
     passed(found)
     if not json:
-        next_steps(f"robo-eval calibrate fit {quoted(trial)} --out calibration.yaml")
+        flags = [f"--given {quoted(one)}" for one in given or []]
+        flags += [f"--task {quoted(task)}"] if task else []
+        next_steps(
+            " ".join([f"robo-eval calibrate fit {quoted(trial)} --out calibration.yaml", *flags])
+        )
 
 
 @app.command("fit", short_help="Find the constants of the simulator.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 
 import pytest
@@ -64,6 +65,21 @@ def test_check_foretells_what_fit_finds(lab):
     assert kept == lab.checked
     # It is no snapshot.
     assert TrialDirectory.open(lab.folder / "trial").calibration_files == []
+
+
+def test_the_next_step_of_check_says_what_was_said_to_it(lab):
+    task = ("--task", "RoboEval/CartPole3D-v0")
+    said = lab("calibrate", "check", "trial", *GIVEN, *task).out.splitlines()[-1]
+    assert shlex.split(said)[-len((*GIVEN, *task)) :] == [*GIVEN, *task]
+
+
+def test_what_other_flags_were_checked_with_is_checked_again(lab):
+    shutil.copytree(lab.folder / "trial", lab.folder / "again")
+    other = ("--given", "delay_s=0.02", *GIVEN)
+    lab("calibrate", "fit", "again", "--out", "again.yaml", *other)
+    checked = json.loads((lab.folder / "again/calibration/check.json").read_text())
+    assert set(checked["constants"]) == {"cart_mass_kg"}
+    assert checked["digest"] != lab.checked["digest"]
 
 
 def test_the_snapshot_holds_what_was_hidden(lab):
