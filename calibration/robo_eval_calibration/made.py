@@ -249,8 +249,15 @@ def accepted(snapshot: Snapshot, found: HeldOut) -> Accepted:
     reason = found.reason
     if reason is None and len(snapshot.used) < _LEAST:
         reason = "it was made from one recording, whose interval nobody knows"
+    unknown = [
+        name
+        for name, one in snapshot.constants.items()
+        if one.kept is None and one.verdict == "not identifiable"
+    ]
+    if reason is None and unknown:
+        reason = f"what is played of {', '.join(unknown)} was not identifiable"
     fall = found.fall
     return Accepted(
-        verdict=reason is None, fall=fall.value, low=fall.low, high=fall.high, n=fall.n,
-        reason=reason,
+        verdict=reason is None, fall=fall.value, low=fall.low, high=fall.high, left=found.left,
+        n=fall.n, reason=reason,
     )  # fmt: skip

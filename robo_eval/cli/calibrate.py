@@ -206,8 +206,8 @@ def validate(
     """Say whether a snapshot foretells recordings better that it was not made from.
 
     Recordings it was made from do not count. It is accepted only if the error of the others falls
-    by more than 2 %, by an interval over recordings; the snapshot then says so, or why not. Exit
-    code 1 if it is not accepted.
+    by more than 2 %, by an interval over recordings, if noise explains what is left, and if what is
+    played could be told; the snapshot then says so, or why not. Exit code 1 if it is not accepted.
 
     Example: robo-eval calibrate validate gantry.yaml runs/gantry
     """
@@ -406,3 +406,4 @@ def _print_validation(recordings: Sequence[Recording], found: HeldOut, verdict: 
     )
     if verdict.fall is not None and verdict.low is not None and verdict.high is not None:
         say(f"the error falls by {verdict.fall:.1%} [{verdict.low:.1%}, {verdict.high:.1%}]")
+    say(f"left: {found.left:.2f} standard deviations of the noise; noise alone leaves 1")

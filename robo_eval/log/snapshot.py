@@ -132,6 +132,8 @@ class Accepted(Section):
     """Share by which the error of held-out recordings falls."""
     low: float | None = None
     high: float | None = None
+    left: float | None = None
+    """Error that is left, in standard deviations of the noise; of noise alone it is 1."""
     n: Annotated[Count, Field(ge=0)] = 0
     reason: str | None = "not validated yet"
     sha256: Sha256 = ""

@@ -45,6 +45,7 @@ def test_constants_are_accepted_where_errors_fall_on_other_recordings(
     better = held_out(gantry, others, nominal | hidden, nominal, noise | FORCE)
     assert better.reason is None
     assert better.fall.low > 0.5
+    assert better.left == pytest.approx(1.0, abs=0.1)
     slightly = nominal | {"cart_mass_kg": 1.005}
     usual = [play(seed, hidden={}) for seed in (20, 21, 22)]
     same = held_out(gantry, usual, slightly, nominal, noise | FORCE)

@@ -135,19 +135,29 @@ def test_used_recordings_validate_nothing(made):
 
 
 @pytest.mark.parametrize(
-    ("low", "n", "fitted", "word"),
-    [(0.5, 4, 4, None), (0.01, 4, 4, "2%"), (None, 1, 4, "one"), (0.5, 4, 1, "one recording")],
-)
-def test_it_is_accepted_only_where_the_error_surely_falls(made, low, n, fitted, word):
+    ("low", "n", "fitted", "after", "word"),
+    [
+        (0.5, 4, 4, (1.2, 1.3), None), (0.01, 4, 4, (1.0,), "2%"), (None, 1, 4, (1.0,), "one"),
+        (0.5, 4, 1, (1.0,), "one recording"), (0.5, 4, 4, (4.6, 3.8), "4.22 standard deviations"),
+    ],
+)  # fmt: skip
+def test_it_is_accepted_only_where_the_error_surely_falls_to_the_noise(
+    made, low, n, fitted, after, word
+):
     fall = Estimate(
         value=0.6, low=low, high=None if low is None else 0.7, level=0.95, n=n, method="t",
         unit="ratio", reason="one is too few" if low is None else None,
     )  # fmt: skip
     of = made.model_copy(update={"recordings": made.recordings[:fitted]})
-    told = accepted(of, HeldOut(fall=fall, before=(), after=()))
+    told = accepted(of, HeldOut(fall=fall, before=(), after=after))
     assert told.verdict is (word is None)
+    assert told.left == pytest.approx(np.sqrt(np.mean(np.square(after))))
     if word is not None:
         assert word in told.reason
+    else:  # unless what is played was confounded
+        gain = of.constants["push_gain"].model_copy(update={"kept": None})
+        worse = of.model_copy(update={"constants": of.constants | {"push_gain": gain}})
+        assert "push_gain" in accepted(worse, HeldOut(fall=fall, before=(), after=after)).reason
 
 
 @pytest.mark.parametrize("name", ["a/b", "", ".hidden", "x" * 65, "two words"])
