@@ -30,6 +30,7 @@ from robo_eval_calibration.intervals import (
     correlations_of,
     covariance_of,
     half_width,
+    holds,
     judged,
     random_effects,
 )
@@ -293,6 +294,8 @@ class _Case:
         if profiles:
             for one in free:
                 said[one.name] = self._profiled(one, said[one.name])
+        for name, (one, _, _) in told.items():
+            said[name] = _reaching(one, _within(one, together[name][0]), said[name])
         constants = [
             {**job.constants(fit.values), **({DELAY: float(fit.late[0])} if late.size else {})}
             for job, fit in zip(self.jobs, self.fits, strict=True)
@@ -389,6 +392,19 @@ class _Case:
                 reason=f"{bound:g} {one.unit}, its bound, explains the recordings as well",
             )
         return said
+
+
+def _reaching(one: Constant, estimate: Estimate, said: Judged) -> Judged:
+    """The verdict, unless the interval reaches a bound: the true value may lie beyond it.
+
+    One that holds what is nominal is no wonder: what is nominal may be a bound, such as no delay.
+    """
+    is_doubted = said.verdict not in (Verdict.NOT_IDENTIFIABLE, Verdict.AT_A_BOUND)
+    for bound in (one.low, one.high) if is_doubted and not holds(estimate, one.nominal) else ():
+        if holds(estimate, bound):
+            reason = f"its interval reaches {bound:g} {one.unit}".rstrip() + ", its bound"
+            return Judged(verdict=Verdict.AT_A_BOUND, reason=reason)
+    return said
 
 
 def _within(one: Constant, estimate: Estimate) -> Estimate:

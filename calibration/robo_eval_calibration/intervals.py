@@ -104,6 +104,13 @@ def half_width(estimate: Estimate) -> float:
     return (estimate.high - estimate.low) / 2.0
 
 
+def holds(estimate: Estimate, value: float) -> bool:
+    """Whether an interval holds a value."""
+    assert estimate.low is not None
+    assert estimate.high is not None
+    return estimate.low <= value <= estimate.high
+
+
 def covariance_of(rows: Array, spans: Array) -> Array:
     """Covariance of constants from whitened columns.
 

@@ -28,8 +28,9 @@ from robo_eval.log.snapshot import (
 from robo_eval_calibration.fit import Fitted, Found
 from robo_eval_calibration.held_out import HeldOut, held_out
 from robo_eval_calibration.innovations import Model, physics_of
-from robo_eval_calibration.intervals import Verdict
+from robo_eval_calibration.intervals import Verdict, holds
 from robo_eval_calibration.recordings import Recording
+from robo_eval_calibration.structure import Structure
 
 HOLD_OUT: Final = 0.25
 VALID_DAYS: Final = 14
@@ -174,20 +175,20 @@ def _identified(constant: Constant, fitted: Fitted, units: Sequence[int]) -> Ide
         verdict=found.judged.verdict.value,  # type: ignore[arg-type] # pydantic checks it
         with_=found.judged.partners,
         reason=found.judged.reason,
-        kept=_kept(constant, found),
+        kept=_kept(constant, found, fitted.structure),
     )
 
 
-def _kept(constant: Constant, found: Found) -> float | None:
+def _kept(constant: Constant, found: Found, structure: Structure) -> float | None:
     """What is played in place of an estimate; None if the estimate is.
 
-    One that is not identified is played as nominal, unless its interval says that it is another.
+    One that is not identified is played as nominal, unless its interval says that it is another;
+    and so is every one where no constants explain the recordings.
     """
-    estimate, verdict = found.estimate, found.judged.verdict
-    if verdict is Verdict.IDENTIFIED or estimate.low is None or estimate.high is None:
-        return None
-    is_shown = not estimate.low <= constant.nominal <= estimate.high
-    return None if is_shown and verdict is Verdict.WEAK else constant.nominal
+    verdict = found.judged.verdict
+    is_shown = verdict is Verdict.WEAK and not holds(found.estimate, constant.nominal)
+    is_told = verdict is Verdict.IDENTIFIED or is_shown
+    return None if is_told and not structure.reasons else constant.nominal
 
 
 def correlated(fitted: Fitted) -> Mapping[str, float]:

@@ -69,7 +69,7 @@ class Structure:
             simulator without any push does, beyond what noise and hidden force explain: 1 is
             without further error, 0 no better; None if no recording is long enough.
         share: Hidden force as a share of the applied one; None if none was applied.
-        bounds: Constants that are pressed against a bound.
+        bounds: Constants that are at a bound.
     """
 
     missing: tuple[Missing, ...]
@@ -94,7 +94,7 @@ class Structure:
             found.append(
                 f"the hidden force is {self.share:.2f} of the applied one; {MOST_SHARE} is the most"
             )
-        found += [f"{name} is pressed against its bound" for name in self.bounds]
+        found += [f"{name} is at a bound" for name in self.bounds]
         return tuple(found)
 
 
@@ -114,7 +114,7 @@ def structure_of(
         tracks: Each of them as the simulator foretells it.
         constants: Those found in each unit.
         noise: By constant.
-        bounds: Constants that are pressed against a bound.
+        bounds: Constants that are at a bound.
     """
     white = []
     for unit, own, found in zip(units, tracks, constants, strict=True):

@@ -28,7 +28,7 @@ DISTURBANCE: Final = "disturbance"
 Name = Annotated[str, Field(pattern=NAME_PATTERN)]
 Sha256 = Annotated[str, Field(pattern=r"^([0-9a-f]{64})?$")]
 Verdict = Literal[
-    "given", "identified", "weak", "not identifiable", "at a bound", "not moved"
+    "given", "identified", "weak", "not identifiable", "at a bound", "not settled", "not moved"
 ]  # fmt: skip
 
 

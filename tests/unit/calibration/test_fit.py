@@ -139,6 +139,19 @@ def test_a_truth_beyond_the_bounds_presses_against_them(gantry, play, hidden, gi
     assert found.found["cart_mass_kg"].estimate.value == 5.0
 
 
+def test_an_interval_that_reaches_a_bound_is_at_it(gantry, play, hidden, given):
+    told = given | {"slide_friction_n_s_m": 0.6, "pole_com_height_m": 0.95}
+    edge = hidden | {"cart_mass_kg": 5.0, "delay_s": 0.0}
+    recordings = [play(seed, hidden=edge, ticks=80) for seed in (0, 1)]
+    found = fitted(recordings, model=gantry, given=told, profiles=False)
+    assert found.found["cart_mass_kg"].estimate.high == 5.0
+    assert verdicts(found)["cart_mass_kg"] is Verdict.AT_A_BOUND
+    # No delay is a bound, too, and what is nominal.
+    assert found.found["delay_s"].estimate.low == 0.0
+    assert verdicts(found)["delay_s"] is not Verdict.AT_A_BOUND
+    assert found.structure.reasons == ("cart_mass_kg is at a bound",)
+
+
 def test_a_search_that_goes_astray_is_no_result(gantry, play, given):
     class Sawtooth(type(gantry)):
         def predict(self, states, forces, constants):

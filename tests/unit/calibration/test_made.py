@@ -71,8 +71,8 @@ def found(value, half, verdict):
 
 
 @pytest.fixture
-def made(gantry):
-    fitted = Fitted(
+def fit():
+    return Fitted(
         units=(("e0",), ("e1", "e2"), ("e3",)),
         found={
             "cart_mass_kg": found(1.3, 0.01, Verdict.IDENTIFIED),
@@ -94,9 +94,17 @@ def made(gantry):
             skill=0.99, share=0.1, bounds=(),
         ),
     )  # fmt: skip
+
+
+def snapshot(fit, gantry):
     return snapshot_of(
-        fitted, EIGHT[:4], EIGHT[4:6], model=gantry, name="made", plan_digest="", valid_days=7
+        fit, EIGHT[:4], EIGHT[4:6], model=gantry, name="made", plan_digest="", valid_days=7
     )
+
+
+@pytest.fixture
+def made(fit, gantry):
+    return snapshot(fit, gantry)
 
 
 def test_a_snapshot_says_what_was_found(made):
@@ -113,7 +121,23 @@ def test_a_snapshot_says_what_was_found(made):
     assert not made.accepted.verdict
 
 
-def test_only_what_was_shown_is_played(made):
+def test_where_no_constants_explain_recordings_all_are_played_as_nominal(made):
+    played = made.played(noise=False, force=False)
+    assert played == {
+        "cart_mass_kg": 1.0, "pole_mass_kg": 0.12, "pole_com_height_m": 1.0,
+        "slide_friction_n_s_m": 0.0, "push_gain": 1.0, "delay_s": 0.0,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("verdict", Verdict)
+def test_a_snapshot_can_hold_every_verdict(fit, gantry, verdict):
+    mass = found(1.3, 0.01, verdict)
+    made = snapshot(replace(fit, found=fit.found | {"cart_mass_kg": mass}), gantry)
+    assert made.constants["cart_mass_kg"].verdict == verdict.value
+
+
+def test_only_what_was_shown_is_played(fit, gantry):
+    made = snapshot(replace(fit, structure=replace(fit.structure, missing=())), gantry)
     assert made.played() == {
         "cart_mass_kg": 1.3,
         "pole_mass_kg": 0.12,  # given
