@@ -402,7 +402,7 @@ def _reaching(one: Constant, estimate: Estimate, said: Judged) -> Judged:
     is_doubted = said.verdict not in (Verdict.NOT_IDENTIFIABLE, Verdict.AT_A_BOUND)
     for bound in (one.low, one.high) if is_doubted and not holds(estimate, one.nominal) else ():
         if holds(estimate, bound):
-            reason = f"its interval reaches {bound:g} {one.unit}".rstrip() + ", its bound"
+            reason = f"its interval reaches its bound, {bound:g} {one.unit}".rstrip()
             return Judged(verdict=Verdict.AT_A_BOUND, reason=reason)
     return said
 

@@ -46,17 +46,17 @@ class HeldOut:
         """Why the constants are not accepted; None if they are."""
         if self.fall.low is None:
             return self.fall.reason
+        if self.fall.low <= MARGIN:
+            return (
+                f"the error of recordings that were not used falls by {self.fall.value:.1%}, surely"
+                f" by {self.fall.low:.1%}; more than {MARGIN:.0%} is needed"
+            )
         if self.left > MOST_LEFT:
             return (
                 f"an error of {self.left:.2f} standard deviations of the noise is left; noise alone"
                 f" leaves 1, and {MOST_LEFT} is the most"
             )
-        if self.fall.low > MARGIN:
-            return None
-        return (
-            f"the error of recordings that were not used falls by {self.fall.value:.1%}, surely by"
-            f" {self.fall.low:.1%}; more than {MARGIN:.0%} is needed"
-        )
+        return None
 
 
 def held_out(

@@ -80,7 +80,7 @@ def next_motion(
     policy, best = found[0]
     plan = {
         "name": f"What to record next of {example.robot}",
-        "tasks": [{"env": task.env, "levels": [0], "kwargs": _own(example.keywords)}],
+        "tasks": [{"env": task.env, "levels": [0], "kwargs": _own(example)}],
         "policies": [policy],
         "episodes": _EPISODES,
         "seeds": {"first": _FIRST_SEED},
@@ -102,16 +102,17 @@ def _agents(task: TaskSpec) -> list[str]:
     return [name for name, place in made.items() if folder in place]
 
 
-def _own(keywords: Mapping[str, Any]) -> dict[str, Any]:
-    """Keywords that a task of a plan has no key of its own for."""
+def _own(example: Recording) -> dict[str, Any]:
+    """Keywords that a task of a plan has no key of its own for: those that make the same robot."""
     taken = ("level", "difficulty", "profile", "novelty", "max_episode_steps", "action_mode")
-    return {name: value for name, value in keywords.items() if name not in taken}
+    kept = {name: value for name, value in example.keywords.items() if name not in taken}
+    return kept | ({"constants": dict(example.constants)} if example.constants else {})
 
 
 def _simulated(
     task: TaskSpec, example: Recording, policy: str, noise: Mapping[str, float]
 ) -> list[Recording]:
-    """Episodes of an agent in the simulator as it is, with noise; those long enough to tell."""
+    """Episodes of an agent in the simulator as it is, with noise; those that can tell anything."""
     import gymnasium
 
     env = gymnasium.make(task.env, **dict(example.keywords), constants=dict(noise))
@@ -125,7 +126,8 @@ def _simulated(
             seen, _, terminated, truncated, _ = env.step(actions[-1])
             rows.append(seen)
             is_over = terminated or truncated
-        if len(actions) >= LEAST_TICKS:
+        # Commands that never change are refused as recordings.
+        if len(actions) >= LEAST_TICKS and np.unique(actions).size > 1:
             found.append(
                 Recording(
                     id=f"{policy}-{seed}",

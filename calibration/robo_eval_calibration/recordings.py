@@ -50,6 +50,7 @@ class Recording:
         id: Of the episode.
         env: Gymnasium id of the task.
         keywords: Keywords of the environment it was played with, without `constants`.
+        constants: What the trial's plan plays simulated episodes with.
         side: Where it was played: `sim`, `twin` or `real`.
         robot: Name of the robot; of a simulated episode that of its constants.
         policy: Who acted.
@@ -72,6 +73,7 @@ class Recording:
     id: str
     env: str
     keywords: Mapping[str, Any] = field(default_factory=dict)
+    constants: Mapping[str, float] = field(default_factory=dict)
     side: str
     robot: str = ""
     policy: str = ""
@@ -235,6 +237,7 @@ def _read(
         "id": row.episode_id,
         "env": row.task,
         "keywords": keywords,
+        "constants": constants,
         "side": row.side.value,
         "robot": row.robot or f"constants-{digest(constants)[:8]}",
         "policy": row.policy,

@@ -350,10 +350,11 @@ def _print_check(found: Checkup) -> None:
             prose=(4,),
         )  # fmt: skip
     if found.motion is not None:
+        told, now = found.motion.singular_value, found.motion.without
+        times = f"{told / now:.2g}" if told < 100.0 * now else "100 or more"
         say(
-            f"to record next: {found.motion.policy}; what is told worst is then told to"
-            f" {found.motion.singular_value:.2g} standard deviations"
-            f" ({found.motion.without:.2g} now)"
+            f'to record next: agent "{found.motion.policy}"; what is known least is then known'
+            f" {times} times as exactly"
         )
     confounded = [name for name, one in found.constants.items() if one.partners]
     if confounded:

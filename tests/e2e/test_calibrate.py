@@ -13,6 +13,8 @@ from robo_eval.core.errors import InputError
 from robo_eval.core.plan import parse_plan
 from robo_eval.log.directory import TrialDirectory
 from robo_eval.log.snapshot import read_snapshot, write_snapshot
+from robo_eval_calibration import motions
+from robo_eval_calibration.checkup import checkup
 from robo_eval_calibration.recordings import gathered, task_to_calibrate
 
 HIDDEN = {
@@ -80,6 +82,16 @@ def test_what_other_flags_were_checked_with_is_checked_again(lab):
     checked = json.loads((lab.folder / "again/calibration/check.json").read_text())
     assert set(checked["constants"]) == {"cart_mass_kg"}
     assert checked["digest"] != lab.checked["digest"]
+
+
+def test_what_to_record_next_is_the_same_robot_with_an_agent_that_commands(lab, monkeypatch):
+    said = lab("calibrate", "check", "trial", "--next", "next.yaml", *GIVEN).out
+    plan = yaml.safe_load((lab.folder / "next.yaml").read_text())
+    assert f'agent "{plan["policies"][0]}"' in said
+    assert plan["tasks"][0]["kwargs"] == {"balls": 0, "constants": HIDDEN}
+    monkeypatch.setattr(motions, "agent_names", lambda: ["nothing"])
+    there = gathered(TrialDirectory.open(lab.folder / "trial"))
+    assert checkup(there, {"push_gain": 1.0, "pole_mass_kg": 0.1}).motion is None
 
 
 def test_the_snapshot_holds_what_was_hidden(lab):
