@@ -143,12 +143,20 @@ def fit(
     from robo_eval.core.errors import CheckFailedError, InputError
     from robo_eval.log.directory import CALIBRATION, TrialDirectory
     from robo_eval.log.provenance import cores
-    from robo_eval.log.snapshot import write_snapshot
+    from robo_eval.log.snapshot import read_snapshot, write_snapshot
     from robo_eval_calibration.checkup import keep, kept, passed
     from robo_eval_calibration.fit import fitted, model_of
     from robo_eval_calibration.made import snapshot_name, snapshot_of, split
 
     check_folder_of(out)
+    if out.exists():
+        try:
+            read_snapshot(out)
+        except InputError as err:
+            raise InputError(
+                f"{out}: is no calibration snapshot and would be replaced; name another file by"
+                " --out, or delete it"
+            ) from err
     called = snapshot_name(name or out.stem)
     opened = TrialDirectory.open(trial)
     gathered = _gathered(opened, task, quiet=json)

@@ -160,6 +160,17 @@ def test_used_recordings_and_other_robots_are_refused(lab):
     assert (lab.folder / "made.yaml").read_bytes() == before
 
 
+@pytest.mark.parametrize("text", ["dear diary\n", yaml.safe_dump(PLAN), "", "\xff"])
+def test_a_file_that_is_no_snapshot_is_not_replaced(lab, text):
+    diary = lab.folder / "diary.yaml"
+    diary.write_bytes(text.encode("latin-1"))
+    told = refused(lab, "fit", "trial", "--out", "diary.yaml", *GIVEN)
+    assert "diary.yaml" in told
+    assert "no calibration snapshot" in told
+    assert "--out" in told
+    assert diary.read_bytes() == text.encode("latin-1")
+
+
 def test_bad_words_are_refused(lab):
     fit = ("fit", "trial", "--out", "bad.yaml")
     assert "cart_mass_kg" in refused(lab, *fit, "--given", "cart_mas_kg=1", out="bad.yaml")
