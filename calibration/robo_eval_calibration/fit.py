@@ -14,6 +14,7 @@ from robo_eval.core.errors import InputError
 from robo_eval.core.names import unknown_name
 from robo_eval.core.spread import done
 from robo_eval.core.task import Constant, TaskSpec
+from robo_eval.core.wording import counted
 from robo_eval.stats.estimate import Estimate
 from robo_eval_calibration.innovations import (
     DELAY,
@@ -352,7 +353,7 @@ class _Case:
             elif unsettled:
                 said[name] = Judged(
                     verdict=Verdict.NOT_SETTLED,
-                    reason=f"the search did not settle in {unsettled} of {len(x)} recordings",
+                    reason=f"the search did not settle in {unsettled} of {counted(len(x), 'recording')}",
                 )
         return said
 

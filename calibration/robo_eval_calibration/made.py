@@ -32,9 +32,8 @@ from robo_eval_calibration.intervals import Verdict, holds
 from robo_eval_calibration.recordings import Recording
 from robo_eval_calibration.structure import Structure
 
-HOLD_OUT: Final = 0.25
-VALID_DAYS: Final = 14
-_LEAST: Final = 2
+LEAST: Final = 2
+"""Recordings it has to be made from, and as many others that validate it."""
 
 
 def snapshot_name(text: str) -> str:
@@ -86,7 +85,7 @@ def snapshot_of(
     model: Model,
     name: str,
     plan_digest: str,
-    valid_days: int = VALID_DAYS,
+    valid_days: int,
 ) -> Snapshot:
     """What a fit found, as it is kept.
 
@@ -248,7 +247,7 @@ def validated(snapshot: Snapshot, recordings: Sequence[Recording], model: Model)
 def accepted(snapshot: Snapshot, found: HeldOut) -> Accepted:
     """What the snapshot says of that."""
     reason = found.reason
-    if reason is None and len(snapshot.used) < _LEAST:
+    if reason is None and len(snapshot.used) < LEAST:
         reason = "it was made from one recording, whose interval nobody knows"
     unknown = [
         name

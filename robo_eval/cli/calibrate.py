@@ -20,6 +20,7 @@ from robo_eval.cli.output import (
     quoted,
     say,
 )
+from robo_eval.core.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -146,7 +147,7 @@ def fit(
     from robo_eval.log.snapshot import read_snapshot, write_snapshot
     from robo_eval_calibration.checkup import keep, kept, passed
     from robo_eval_calibration.fit import fitted, model_of
-    from robo_eval_calibration.made import snapshot_name, snapshot_of, split
+    from robo_eval_calibration.made import LEAST, snapshot_name, snapshot_of, split
 
     check_folder_of(out)
     if out.exists():
@@ -175,7 +176,7 @@ def fit(
     if not json:
         cost = _CPU_S_A_RECORDING * len(recordings)
         where = "" if ray is not None else f"; {duration(cost / min(count, len(recordings)))} here"
-        say(f"{len(recordings)} recordings to fit, {len(held_out)} held out: about"
+        say(f"{counted(len(recordings), 'recording')} to fit, {len(held_out)} held out: about"
             f" {duration(cost)} of one core{where}")  # fmt: skip
     with progress("fit", quiet=json) as told, threadpool_limits(1):
         found = fitted(
@@ -201,7 +202,14 @@ def fit(
         return
     _print_fit(snapshot)
     say(f"snapshot: {out}")
-    next_steps(f"robo-eval calibrate validate {quoted(out)} {quoted(trial)}")
+    if len(snapshot.used) < LEAST:
+        say("a snapshot that was made from one recording is never accepted: record more")
+    is_other = len(held_out) < LEAST
+    if is_other:
+        say("validate with another trial: too few recordings were held out of this one")
+    next_steps(
+        f"robo-eval calibrate validate {quoted(out)} {'OTHER_TRIAL' if is_other else quoted(trial)}"
+    )
 
 
 @app.command("validate", short_help="Say whether a snapshot foretells other recordings.")
@@ -373,8 +381,6 @@ def _print_left_out(left_out: Mapping[str, str]) -> None:
     """Why other episodes cannot serve, by reason."""
     from collections import Counter
 
-    from robo_eval.core.wording import counted
-
     for reason, number in Counter(left_out.values()).items():
         say(f"left out: {counted(number, 'episode')} {reason}")
 
@@ -388,7 +394,7 @@ def _print_fit(snapshot: Snapshot) -> None:
         played = "estimate" if one.kept is None else f"{one.kept:.4g}"
         rows.append([name, value, ends, usual, one.verdict, played])
     print_table(
-        f"calibration {snapshot.name} of {snapshot.robot}, {len(snapshot.used)} recordings",
+        f"calibration {snapshot.name} of {snapshot.robot}, {counted(len(snapshot.used), 'recording')}",
         ["constant", "value", "95 %", "nominal", "verdict", "played"],
         rows,
         right=(1, 3),

@@ -160,6 +160,19 @@ def test_used_recordings_and_other_robots_are_refused(lab):
     assert (lab.folder / "made.yaml").read_bytes() == before
 
 
+def test_what_cannot_be_validated_here_is_to_be_with_another_trial(lab):
+    none = lab("calibrate", "fit", "trial", "--out", "none.yaml", "--hold-out", "0", *GIVEN).out
+    assert "4 recordings to fit" in none
+    assert "validate with another trial" in none
+    assert none.endswith("calibrate validate none.yaml OTHER_TRIAL\n")
+    assert "never accepted" not in none
+    one = lab("calibrate", "fit", "trial", "--out", "one.yaml", "--hold-out", "0.75", *GIVEN).out
+    assert "1 recording to fit, 3 held out" in one
+    assert "1 recordings" not in one
+    assert "one recording is never accepted" in one
+    assert one.endswith("calibrate validate one.yaml trial\n")
+
+
 @pytest.mark.parametrize("text", ["dear diary\n", yaml.safe_dump(PLAN), "", "\xff"])
 def test_a_file_that_is_no_snapshot_is_not_replaced(lab, text):
     diary = lab.folder / "diary.yaml"
