@@ -353,7 +353,8 @@ class _Case:
             elif unsettled:
                 said[name] = Judged(
                     verdict=Verdict.NOT_SETTLED,
-                    reason=f"the search did not settle in {unsettled} of {counted(len(x), 'recording')}",
+                    reason=f"the search did not settle in {unsettled} of"
+                    f" {counted(len(x), 'recording')}",
                 )
         return said
 

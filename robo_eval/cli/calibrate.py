@@ -49,6 +49,8 @@ GivenOption = Annotated[
 ]
 _CPU_S_A_RECORDING: Final = 1.5
 """Of a fit on one core, measured on the gantry; nearly the same for short ones and long ones."""
+_LEAST_SHARE: Final = 0.01
+"""Hidden force by applied force below which there is none: a fit never finds exactly zero."""
 app.command("watch", short_help="Say which constants changed over days, and since when.")(watch)
 app.add_typer(offsets, name="offsets")
 
@@ -393,8 +395,9 @@ def _print_fit(snapshot: Snapshot) -> None:
         usual = "-" if one.nominal is None else f"{one.nominal:.4g}"
         played = "estimate" if one.kept is None else f"{one.kept:.4g}"
         rows.append([name, value, ends, usual, one.verdict, played])
+    made_of = counted(len(snapshot.used), "recording")
     print_table(
-        f"calibration {snapshot.name} of {snapshot.robot}, {counted(len(snapshot.used), 'recording')}",
+        f"calibration {snapshot.name} of {snapshot.robot}, {made_of}",
         ["constant", "value", "95 %", "nominal", "verdict", "played"],
         rows,
         right=(1, 3),
@@ -402,9 +405,13 @@ def _print_fit(snapshot: Snapshot) -> None:
     for name, one in snapshot.constants.items():
         if one.reason is not None and one.verdict != "given":
             say(f"{name}: {one.reason}")
-    for name, size in {**snapshot.noise.sensors, **snapshot.noise.force}.items():
-        say(f"{name}: {size:.3g}")
     left = snapshot.residuals
+    is_pushed = left.share is None or left.share >= _LEAST_SHARE
+    force = snapshot.noise.force if is_pushed else {}
+    for name, size in {**snapshot.noise.sensors, **force}.items():
+        say(f"{name}: {size:.3g}")
+    if not force:
+        say("no hidden force")
     if left.verdict == "structure":
         say(f"no constants explain these recordings: {'; '.join(left.reasons)}")
     elif left.skill is not None:

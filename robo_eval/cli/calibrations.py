@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Final
 
+import typer
+
 from robo_eval.core.canonical import text_digest
 from robo_eval.core.errors import InputError, PlanError
 from robo_eval.core.kinds import Side
@@ -82,6 +84,9 @@ def _snapshot(entry: CalibrationPlan, plan: TrialPlan, folder: Path) -> dict[str
         recordings[recording] = {n: value for n, value in values.items() if n not in left_out}
     if not any(recordings.values()):
         raise InputError(f"play: {file} holds nothing of {', '.join(entry.play)}")
+    if not snapshot.accepted.verdict:
+        reason = snapshot.accepted.reason or "nobody says why"
+        typer.echo(f"{file}: is played, and was not accepted: {reason}", err=True)
     name = entry.name or snapshot.name
     _READ[digest] = text
     return {

@@ -166,6 +166,8 @@ def test_what_cannot_be_validated_here_is_to_be_with_another_trial(lab):
     assert "validate with another trial" in none
     assert none.endswith("calibrate validate none.yaml OTHER_TRIAL\n")
     assert "never accepted" not in none
+    assert "no hidden force" in none
+    assert "force_memory_s" not in none
     one = lab("calibrate", "fit", "trial", "--out", "one.yaml", "--hold-out", "0.75", *GIVEN).out
     assert "1 recording to fit, 3 held out" in one
     assert "1 recordings" not in one

@@ -73,6 +73,16 @@ def played(trial: Path) -> dict[str, Any]:
     return {row.episode_id: replace(row, start_ns=0) for row in rows(trial)}
 
 
+def test_a_snapshot_that_is_not_accepted_is_named_when_it_is_played(plan, capsys):
+    plan_to_play(plan())
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "identified.yaml" in said
+    assert "not validated yet" in said
+    plan_to_play(plan({"accepted": {"verdict": True, "reason": None}}))
+    assert capsys.readouterr().err == ""
+
+
 def test_a_killed_run_is_resumed_and_an_edited_snapshot_is_seen(
     quick_cli, environment, plan, tmp_path
 ):
