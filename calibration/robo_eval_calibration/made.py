@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final
 
@@ -190,18 +190,8 @@ def _kept(constant: Constant, found: Found, structure: Structure) -> float | Non
     return None if is_told and not structure.reasons else constant.nominal
 
 
-def correlated(fitted: Fitted) -> Mapping[str, float]:
-    """Correlation of every two constants, by `NAME NAME`."""
-    return {
-        f"{one} {other}": float(fitted.correlations[row, column])
-        for row, one in enumerate(fitted.free)
-        for column, other in enumerate(fitted.free)
-        if column > row
-    }
-
-
 def _residuals(fitted: Fitted) -> Residuals:
-    found = fitted.structure
+    found, free = fitted.structure, list(enumerate(fitted.free))
     return Residuals(
         verdict="structure" if found.reasons else "explained",
         chi2=fitted.chi2,
@@ -210,7 +200,8 @@ def _residuals(fitted: Fitted) -> Residuals:
         missing=tuple(f"{one.name} {one.size:.3g} {one.unit}" for one in found.missing
                       if one.is_found),
         reasons=found.reasons,
-        correlations=dict(correlated(fitted)),
+        correlations={f"{one} {other}": float(fitted.correlations[row, column])
+                      for row, one in free for column, other in free[row + 1 :]},
     )  # fmt: skip
 
 

@@ -123,11 +123,6 @@ class Gathered:
     left_out: dict[str, str]
 
 
-def recordings_of(trial: TrialDirectory, env: str = "") -> list[Recording]:
-    """The recordings of a trial; `gathered` says why others cannot serve."""
-    return gathered(trial, env).recordings
-
-
 def gathered(
     trial: TrialDirectory, env: str = "", told: Callable[[int, int], None] | None = None
 ) -> Gathered:
