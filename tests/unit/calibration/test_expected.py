@@ -3,7 +3,7 @@
 import pytest
 
 from robo_eval_calibration.expected import expected, next_motions
-from robo_eval_calibration.held_out import held_out
+from robo_eval_calibration.held_out import MOST_LEFT, held_out
 from robo_eval_calibration.innovations import physics_of
 from robo_eval_calibration.intervals import Verdict, half_width
 
@@ -53,3 +53,11 @@ def test_constants_are_accepted_where_errors_fall_on_other_recordings(
     alone = held_out(gantry, others[:1], nominal | hidden, nominal, noise | FORCE)
     assert alone.fall.low is None
     assert "one recording" in alone.reason
+
+
+def test_a_true_model_keeps_what_may_be_left_in_the_shortest_recordings(
+    gantry, play, nominal, hidden, noise
+):
+    for seed in range(0, 40, 2):
+        two = [play(seed + more, ticks=10) for more in (0, 1)]
+        assert held_out(gantry, two, nominal | hidden, nominal, noise | FORCE).left < MOST_LEFT
