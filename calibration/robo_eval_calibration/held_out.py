@@ -18,8 +18,9 @@ from robo_eval_calibration.unit_fit import tracks_of
 MARGIN: Final = 0.02
 """Share by which the error has to fall: what falls by less is no gain for who plays it."""
 MOST_LEFT: Final = 1.5
-"""Standard deviations of the noise that may be left. A true model leaves 1; fitted to two recordings
-of 30 ticks it left 0.97 to 1.15 of two others in 20 trials of a gantry, of 100 ticks 1.07 at most."""
+"""Standard deviations of the noise that may be left. A true model leaves 1: fitted to two
+recordings of a gantry of 30 ticks it left 0.97 to 1.15 of two others, in 20 trials, and of 100
+ticks 1.07 at most."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -171,7 +171,7 @@ def _identified(constant: Constant, fitted: Fitted, units: Sequence[int]) -> Ide
         by_recording=tuple(found.by_unit[unit] for unit in units),
         between_sd=found.between_sd,
         method=estimate.method or "",
-        verdict=found.judged.verdict.value,  # type: ignore[arg-type] # pydantic checks it
+        verdict=found.judged.verdict.value,
         with_=found.judged.partners,
         reason=found.judged.reason,
         kept=_kept(constant, found, fitted.structure),

@@ -206,12 +206,11 @@ def fit(
     say(f"snapshot: {out}")
     if len(snapshot.used) < LEAST:
         say("a snapshot that was made from one recording is never accepted: record more")
-    is_other = len(held_out) < LEAST
-    if is_other:
+    other = quoted(trial)
+    if len(held_out) < LEAST:
         say("validate with another trial: too few recordings were held out of this one")
-    next_steps(
-        f"robo-eval calibrate validate {quoted(out)} {'OTHER_TRIAL' if is_other else quoted(trial)}"
-    )
+        other = "OTHER_TRIAL"
+    next_steps(f"robo-eval calibrate validate {quoted(out)} {other}")
 
 
 @app.command("validate", short_help="Say whether a snapshot foretells other recordings.")
