@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from scipy.special import stdtr
+from scipy.special import ndtri, stdtr
 
 from robo_eval.core.task import TaskSpec
 from robo_eval.stats.multiple import holm
@@ -24,6 +24,7 @@ from robo_eval_calibration.innovations import (
     solved,
     whitened,
 )
+from robo_eval_calibration.intervals import half_width, multiple_of, random_effects
 from robo_eval_calibration.recordings import Array, Recording
 from robo_eval_calibration.unit_fit import tracks_of
 
@@ -44,8 +45,8 @@ class Missing:
         name: What it is.
         unit: Of its size.
         size: Mean over units.
-        p: Of no such force, by t over units, adjusted for all forces that were tried; None with one
-            unit.
+        p: Of no such force, by t over units, adjusted for all forces that were tried;
+            None with one unit.
     """
 
     name: str
@@ -70,12 +71,14 @@ class Structure:
             without further error, 0 no better; None if no recording is long enough.
         share: Hidden force as a share of the applied one; None if none was applied.
         bounds: Constants that are at a bound.
+        is_miswired: Whether motors answer other commands than their own, or the other way.
     """
 
     missing: tuple[Missing, ...]
     skill: float | None
     share: float | None
     bounds: tuple[str, ...]
+    is_miswired: bool = False
 
     @property
     def reasons(self) -> tuple[str, ...]:
@@ -85,6 +88,10 @@ class Structure:
             for one in self.missing
             if one.is_found
         ]
+        if self.is_miswired:
+            found.append(
+                "motions do not follow from their commands: look at sign and order of the motors"
+            )
         if self.skill is not None and self.skill < LEAST_SKILL:
             found.append(
                 f"replays of {HORIZON} ticks have a skill of {self.skill:.2f}; {LEAST_SKILL} is"
@@ -120,15 +127,18 @@ def structure_of(
     for unit, own, found in zip(units, tracks, constants, strict=True):
         pushed = tracks_of(model, unit, found, with_pushes=True)
         more = [
-            _by_forces(model.task, one, track, noise)
+            _by_forces(model, one, track, noise, found.get(DELAY, 0.0) / model.task.tick_s)
             for one, track in zip(unit, pushed, strict=True)
         ]
         white.append(whitened(model.task, own, noise, more))
     forces = [forces_of(one, c.get(DELAY, 0.0) / model.task.tick_s)
               for unit, c in zip(units, constants, strict=True) for one in unit]  # fmt: skip
     applied = math.sqrt(float(np.nanmean(np.concatenate(forces) ** 2)))
+    rows = [np.vstack([one.rows for one in own]) for own in white]
+    motors = tracks[0][0].reach.shape[1]
     return Structure(
-        missing=_missing([np.vstack([one.rows for one in own]) for own in white]),
+        missing=_missing(rows, 2 * motors),
+        is_miswired=_is_miswired(rows, motors),
         skill=_skill(model, units, tracks, constants, noise),
         share=noise.get(FORCE, 0.0) / applied if applied else None,
         bounds=tuple(bounds),
@@ -136,47 +146,98 @@ def structure_of(
 
 
 _FORCES: Final = (("dry friction", "N"), ("a spring", "N/m"))
+_REVERSED: Final = 1.0
+"""Share of a push that is missing from which on it acts the other way."""
+_CROSSED: Final = 0.5
+"""Share of the command of another motor from which on a motor follows that."""
 
 
 def _by_forces(
-    task: TaskSpec, recording: Recording, track: Track, noise: Mapping[str, float]
+    model: Model, recording: Recording, track: Track, noise: Mapping[str, float], delay: float
 ) -> Array:
-    """Derivative of the errors by the size of each force that may be missing, shape (T, C, K)."""
+    """Derivative of the errors by the size of each force that may be missing, shape (T, C, K).
+
+    After those of `_FORCES` come, by motor, what its own command makes the other way, and what the
+    next motor's makes.
+    """
+    task, count = model.task, track.reach.shape[1]
     names = [channel.name for channel in task.channels]
     rates = {
         one.rate_of: (names.index(one.name), one.noise) for one in task.channels if one.rate_of
     }
     # Motors act on the first channels that are no rates.
-    moved = [name for name in names if name in rates][: track.reach.shape[1]]
-    position = recording.states[:-1, [names.index(name) for name in moved]]
-    velocity = recording.states[:-1, [rates[name][0] for name in moved]]
+    acted = [name for name in names if name in rates][:count]
+    position = recording.states[:-1, [names.index(name) for name in acted]]
+    velocity = recording.states[:-1, [rates[name][0] for name in acted]]
     # Noise of a velocity near zero says nothing of its sign.
-    slow = 2.0 * np.array([noise[rates[name][1]] for name in moved])
-    forces = np.stack([-np.tanh(velocity / slow), -position], axis=2)
+    slow = 2.0 * np.array([noise[rates[name][1]] for name in acted])
+    told = np.nan_to_num(forces_of(recording, delay))
+    own = -told[:, :, None] * np.eye(count)
+    crossed = np.roll(told, -1, axis=1)[:, :, None] * np.eye(count)
+    simple = np.stack([-np.tanh(velocity / slow), -position], axis=2)
+    forces = np.concatenate([simple, own, crossed], axis=2)
     columns: Array = -np.einsum("tca,taf->tcf", track.pushes, forces)
     columns[~track.is_there] = 0.0
     return columns
 
 
-def _missing(rows: Sequence[Array]) -> tuple[Missing, ...]:
-    """Sizes of forces that may be missing, each estimated beside the constants in each unit."""
-    count = len(_FORCES)
-    sizes = np.empty((len(rows), count))
-    for index, unit in enumerate(rows):
-        free = unit.shape[1] - count
-        for at in range(count):
-            found, _ = solved(-unit[:, 0], unit[:, [*range(1, free), free + at]])
-            sizes[index, at] = found[-1]
-    mean, n = sizes.mean(axis=0), len(sizes)
-    adjusted: list[float | None] = [None] * count
-    if n > 1:
-        error = np.maximum(sizes.std(axis=0, ddof=1) / math.sqrt(n), 1e-300)
-        # To one side: friction brakes, and a spring pulls back.
-        adjusted = list(holm(stdtr(n - 1, -mean / error)))
+def _beside(rows: Array, at: int, count: int) -> tuple[float, float]:
+    """Size of one of the last columns estimated beside the constants, and its standard deviation.
+
+    Args:
+        rows: Whitened errors and columns of a unit.
+        at: Which of the last columns.
+        count: How many of them there are.
+    """
+    free = rows.shape[1] - count
+    _, own = solved(rows[:, free + at], rows[:, 1:free])
+    size = max(float(own @ own), 1e-300)
+    return float(own @ -rows[:, 0]) / size, 1.0 / math.sqrt(size)
+
+
+def _missing(rows: Sequence[Array], further: int) -> tuple[Missing, ...]:
+    """Sizes of forces that may be missing, each estimated beside the constants in each unit.
+
+    Two tests are asked, and the better answer counts half: equal weights are better where units
+    agree beyond what is known of each, random effects where some are short.
+    """
+    count, n = len(_FORCES), len(rows)
+    found, p = [], []
+    for at, (_, unit) in enumerate(_FORCES):
+        asked = np.array([_beside(one, at, count + further) for one in rows])
+        found.append(random_effects(asked[:, 0], asked[:, 1], unit=unit)[0])
+        if n > 1:
+            # To one side: friction brakes, and a spring pulls back.
+            error = max(float(asked[:, 0].std(ddof=1)), 1e-300) / math.sqrt(n)
+            steps = (
+                float(asked[:, 0].mean()) / error,
+                (found[-1].value or 0.0) * multiple_of(n) / half_width(found[-1]),
+            )
+            p.append(min(1.0, 2.0 * float(stdtr(n - 1, -max(steps)))))
+    adjusted = list(map(float, holm(p))) if p else [None] * count
     return tuple(
-        Missing(name=name, unit=unit, size=float(size), p=p if p is None else float(p))
-        for (name, unit), size, p in zip(_FORCES, mean, adjusted, strict=True)
+        Missing(name=name, unit=unit, size=one.value or 0.0, p=p)
+        for (name, unit), one, p in zip(_FORCES, found, adjusted, strict=True)
     )
+
+
+def _is_miswired(rows: Sequence[Array], motors: int) -> bool:
+    """Whether a motor acts against its command, or follows the next one's, beyond doubt.
+
+    Where that is so, constants differ from unit to unit as nothing that is true does: each unit is
+    asked by its own precision, and the answers are added (Stouffer). Which motor it is they do not
+    tell, because the constants have given way.
+    """
+    count = len(_FORCES) + 2 * motors
+    kinds = [(at, _REVERSED) for at in range(motors)]
+    kinds += [(motors + at, _CROSSED) for at in range(motors) if motors > 1]
+    for at, least in kinds:
+        asked = [_beside(one, len(_FORCES) + at, count) for one in rows]
+        # A motor may follow another's command either way.
+        steps = [((size if at < motors else abs(size)) - least) / sd for size, sd in asked]
+        if sum(steps) / math.sqrt(len(steps)) > -ndtri(ALPHA / len(kinds)):
+            return True
+    return False
 
 
 def _skill(
