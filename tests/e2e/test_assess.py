@@ -106,7 +106,8 @@ def test_a_simulated_trial_is_assessed_and_its_level_is_of_simulation(cli, small
             "sim_only",
         )
         assert [check["status"] for check in one["battery"]].count("fail") == 1
-        assert gates(one, 1)["autonomy"]["status"] == "pass"
+        # By its value: six episodes are too few for its lower end.
+        assert gates(one, 1)["autonomy"]["status_by_points"] == "pass"
         assert gates(one, 1)["tools"]["status"] == "missing"
         assert gates(one, 2)["exposure"]["status"] == "missing"
         first, *rest = one["missing"]["2"]
