@@ -24,7 +24,6 @@ from robo_eval_calibration.innovations import (
     solved,
     whitened,
 )
-from robo_eval_calibration.intervals import half_width, multiple_of, random_effects
 from robo_eval_calibration.recordings import Array, Recording
 from robo_eval_calibration.unit_fit import tracks_of
 
@@ -198,26 +197,21 @@ def _beside(rows: Array, at: int, count: int) -> tuple[float, float]:
 def _missing(rows: Sequence[Array], further: int) -> tuple[Missing, ...]:
     """Sizes of forces that may be missing, each estimated beside the constants in each unit.
 
-    Two tests are asked, and the better answer counts half: equal weights are better where units
-    agree beyond what is known of each, random effects where some are short.
+    Units count alike: weighed by what is known of each, springs were named less often.
     """
     count, n = len(_FORCES), len(rows)
-    found, p = [], []
-    for at, (_, unit) in enumerate(_FORCES):
-        asked = np.array([_beside(one, at, count + further) for one in rows])
-        found.append(random_effects(asked[:, 0], asked[:, 1], unit=unit)[0])
-        if n > 1:
-            # To one side: friction brakes, and a spring pulls back.
-            error = max(float(asked[:, 0].std(ddof=1)), 1e-300) / math.sqrt(n)
-            steps = (
-                float(asked[:, 0].mean()) / error,
-                (found[-1].value or 0.0) * multiple_of(n) / half_width(found[-1]),
-            )
-            p.append(min(1.0, 2.0 * float(stdtr(n - 1, -max(steps)))))
-    adjusted = list(map(float, holm(p))) if p else [None] * count
+    sizes = np.array(
+        [[_beside(one, at, count + further)[0] for at in range(count)] for one in rows]
+    )
+    mean = sizes.mean(axis=0)
+    adjusted: list[float | None] = [None] * count
+    if n > 1:
+        error = np.maximum(sizes.std(axis=0, ddof=1) / math.sqrt(n), 1e-300)
+        # To one side: friction brakes, and a spring pulls back.
+        adjusted = list(map(float, holm(stdtr(n - 1, -mean / error))))
     return tuple(
-        Missing(name=name, unit=unit, size=one.value or 0.0, p=p)
-        for (name, unit), one, p in zip(_FORCES, found, adjusted, strict=True)
+        Missing(name=name, unit=unit, size=float(size), p=p)
+        for (name, unit), size, p in zip(_FORCES, mean, adjusted, strict=True)
     )
 
 
