@@ -47,6 +47,14 @@ pause trial --off
 recover trial
 rate trial -r me
 replay trial
+calibrate check trial
+calibrate fit trial --out snapshot.yaml
+calibrate validate snapshot.yaml trial
+calibrate export snapshot.yaml --json
+calibrate watch snapshot.yaml
+calibrate offsets joints table.csv
+calibrate offsets hand-eye table.csv
+calibrate offsets clock table.csv
 metrics trial
 assess trial
 acc trial
