@@ -12,7 +12,7 @@ import typer
 from robo_eval.cli.aiq_handicap import handicap
 from robo_eval.cli.aiq_progress import duration, progress
 from robo_eval.cli.aiq_rank import rank
-from robo_eval.cli.output import JsonOption, print_json, print_table, say
+from robo_eval.cli.output import JsonOption, RayOption, WorkersOption, print_json, print_table, say
 
 if TYPE_CHECKING:
     from robo_eval.study.outcome import Outcome
@@ -42,12 +42,8 @@ def run(
     suite: Annotated[Path, typer.Argument(metavar="SUITE.yaml", help="Suite file.")],
     *,
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for results; may be there.")],
-    workers: Annotated[
-        int | None, typer.Option(metavar="N", help="Processes; as many as there are processors.")
-    ] = None,
-    ray: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="Ray cluster to use: `auto` or host:port.")
-    ] = None,
+    workers: WorkersOption = None,
+    ray: RayOption = None,
     estimate: Annotated[
         bool, typer.Option("--estimate", help="Say what the rest costs, and stop.")
     ] = False,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from robo_eval.cli.aiq_progress import progress
-from robo_eval.cli.output import JsonOption, print_json, print_table
+from robo_eval.cli.output import JsonOption, RayOption, WorkersOption, print_json, print_table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -26,12 +26,8 @@ def handicap(
         int, typer.Option(metavar="N", help="Steps from the whole network to one unit a layer.")
     ] = 9,
     trainings: Annotated[int, typer.Option(metavar="N", help="Trainings of each network.")] = 3,
-    workers: Annotated[
-        int | None, typer.Option(metavar="N", help="Processes; as many as there are processors.")
-    ] = None,
-    ray: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="Ray cluster to use: `auto` or host:port.")
-    ] = None,
+    workers: WorkersOption = None,
+    ray: RayOption = None,
     json: JsonOption = False,
 ) -> None:
     """Train networks on each test, take their nodes away step by step, and print what is left.

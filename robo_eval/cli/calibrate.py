@@ -12,7 +12,9 @@ from robo_eval.cli.calibrate_offsets import app as offsets
 from robo_eval.cli.calibrate_watch import watch
 from robo_eval.cli.output import (
     JsonOption,
+    RayOption,
     TaskOption,
+    WorkersOption,
     check_folder_of,
     next_steps,
     print_json,
@@ -122,12 +124,8 @@ def fit(
     valid_days: Annotated[
         int, typer.Option(min=1, max=3650, metavar="N", help="Days it may be played for.")
     ] = 14,
-    workers: Annotated[
-        int | None, typer.Option(metavar="N", help="Processes; as many as there are processors.")
-    ] = None,
-    ray: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="Ray cluster to use: `auto` or host:port.")
-    ] = None,
+    workers: WorkersOption = None,
+    ray: RayOption = None,
     given: GivenOption = None,
     task: TaskOption = "",
     json: JsonOption = False,

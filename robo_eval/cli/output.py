@@ -18,6 +18,12 @@ if TYPE_CHECKING:
 
 _NO_INTERVAL: Final = "[-]"
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")]
+WorkersOption = Annotated[
+    int | None, typer.Option(metavar="N", help="Processes; as many as there are processors.")
+]
+RayOption = Annotated[
+    str | None, typer.Option(metavar="ADDRESS", help="Ray cluster to use: `auto` or host:port.")
+]
 TaskOption = Annotated[
     str,
     typer.Option(metavar="ID", help="Gymnasium id; default the task of a plan that names none."),
