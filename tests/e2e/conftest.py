@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +17,7 @@ from typing import Any
 import pytest
 
 from robo_eval.core.kinds import Profile
+from robo_eval.log.store import EpisodeStore
 
 SMALL_PLAN = """
 name: small
@@ -47,6 +50,34 @@ def environment(tmp_path: Path) -> Callable[..., dict[str, str]]:
         return {**os.environ, **plain, **extra}
 
     return build
+
+
+@pytest.fixture
+def killed_run(
+    tmp_path: Path, environment: Callable[..., dict[str, str]]
+) -> Callable[[Path, Path], None]:
+    """Play a plan on one worker, and kill the run as soon as its log holds an episode."""
+
+    def kill(plan: Path, trial: Path) -> None:
+        run = subprocess.Popen(
+            [sys.executable, "-m", "robo_eval", "run", plan, "-o", trial, "-j", "1", "--json",
+             "--no-report"],
+            cwd=tmp_path, env=environment(), stdout=subprocess.DEVNULL, start_new_session=True,
+        )  # fmt: skip
+        deadline = time.monotonic() + 300
+        while not (trial / "plan.yaml").exists() or not _holds_an_episode(trial):
+            assert run.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        run.send_signal(signal.SIGKILL)
+        run.wait()
+
+    return kill
+
+
+def _holds_an_episode(trial: Path) -> bool:
+    with EpisodeStore(trial, durable=False) as store:
+        return bool(list(store.episodes()))
 
 
 @pytest.fixture

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
-import subprocess
-import sys
-import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -84,25 +80,14 @@ def test_a_snapshot_that_is_not_accepted_is_named_when_it_is_played(plan, capsys
 
 
 def test_a_killed_run_is_resumed_and_an_edited_snapshot_is_seen(
-    quick_cli, environment, plan, tmp_path
+    quick_cli, killed_run, plan, tmp_path
 ):
     whole, trial = tmp_path / "whole", tmp_path / "trial"
     locked = plan_to_play(plan())
     run_simulated(TrialDirectory.create(whole, locked), jobs=1)
     assert Counter(row.calibration for row in rows(whole)) == dict.fromkeys(NAMES, 6)
 
-    command = [sys.executable, "-m", "robo_eval", "run", "plan.yaml", "-o", trial, "-j", "1"]
-    run = subprocess.Popen(
-        [*command, "--json", "--no-report"], cwd=tmp_path, env=environment(),
-        stdout=subprocess.DEVNULL, start_new_session=True,
-    )  # fmt: skip
-    deadline = time.monotonic() + 300
-    while not (trial / "plan.yaml").exists() or not rows(trial):
-        assert run.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    run.send_signal(signal.SIGKILL)
-    run.wait()
+    killed_run(tmp_path / "plan.yaml", trial)
     (tmp_path / "identified.yaml").unlink()  # the trial has what it needs
     for left in (24 - len(rows(trial)), 0):
         done = quick_cli("resume", trial, "--json", "--no-report", "-j", "1")

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -58,20 +54,10 @@ def status(trial: Path) -> str:
     return TrialDirectory.open(trial).status()
 
 
-def test_a_run_that_was_killed_is_played_to_its_end_once(environment, resume, tmp_path):
+def test_a_run_that_was_killed_is_played_to_its_end_once(killed_run, resume, tmp_path):
     plan, trial = tmp_path / "plan.yaml", tmp_path / "trial"
     plan.write_text(PLAN.format(episodes=60, sides="sim"))
-    command = [sys.executable, "-m", "robo_eval", "run", plan, "-o", trial, "-j", "1", "--json"]
-    run = subprocess.Popen(
-        command, cwd=tmp_path, env=environment(), stdout=subprocess.DEVNULL, start_new_session=True
-    )
-    deadline = time.monotonic() + 300
-    while not (trial / "plan.yaml").exists() or not rows(trial):
-        assert run.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    run.send_signal(signal.SIGKILL)
-    run.wait()
+    killed_run(plan, trial)
     left = 60 - len(rows(trial))
     assert status(trial) != "complete"
     assert resume(trial)["played"] == left > 0
