@@ -256,6 +256,18 @@ def pgserver() -> Any:
 
 
 @pytest.fixture(scope="session")
+def server_folder() -> Iterator[Path]:
+    """Where a PostgreSQL server keeps its data.
+
+    A server of root runs as a user of its own, whom pytest locks out of its folders each time
+    somebody starts it on this machine.
+    """
+    with tempfile.TemporaryDirectory(prefix="robo-eval-pg-", ignore_cleanup_errors=True) as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+@pytest.fixture(scope="session")
 def archetypes() -> Any:
     """The example that writes four made-up laboratories."""
     path = Path(__file__).parents[1] / "examples" / "archetypes.py"

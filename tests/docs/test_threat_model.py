@@ -134,9 +134,9 @@ def test_the_program_of_the_page_knows_the_signer(
 
 
 @pytest.fixture(scope="module")
-def server(pgserver: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def server(pgserver: Any, server_folder: Path) -> Iterator[str]:
     """URL of a server with an empty log and the roles of the page, by its owner."""
-    with pgserver.get_server(tmp_path_factory.mktemp("server"), cleanup_mode="stop") as running:
+    with pgserver.get_server(server_folder / "threats", cleanup_mode="stop") as running:
         make_log(running.get_uri())
         blocks = re.findall(r"```sql\n(.*?)```", section("PostgreSQL"), re.DOTALL)
         with psycopg.connect(running.get_uri(), autocommit=True) as connection:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import tempfile
 import time
 import uuid
 from collections.abc import Iterator
@@ -19,7 +18,7 @@ class Server:
     """A server on a socket in a folder of its own."""
 
     def __init__(self, pgserver: Any, folder: Path) -> None:
-        self._server = pgserver.get_server(folder / "data", cleanup_mode="delete")
+        self._server = pgserver.get_server(folder / "killed", cleanup_mode="delete")
 
     def make_database(self) -> str:
         """URL of a new, empty database."""
@@ -55,16 +54,13 @@ class Server:
 
 
 @pytest.fixture(scope="session")
-def server(pgserver: Any) -> Iterator[Server]:
+def server(pgserver: Any, server_folder: Path) -> Iterator[Server]:
     """The server."""
-    with tempfile.TemporaryDirectory(prefix="robo-eval-pg-", ignore_cleanup_errors=True) as name:
-        folder = Path(name)
-        folder.chmod(0o755)  # the server runs as a user of its own where the tests run as root
-        running = Server(pgserver, folder)
-        try:
-            yield running
-        finally:
-            running.stop()
+    running = Server(pgserver, server_folder)
+    try:
+        yield running
+    finally:
+        running.stop()
 
 
 @pytest.fixture
