@@ -31,7 +31,8 @@ CONFIG = MetricConfig(resamples=1000)
 SIZES = (5, 10, 20, 50)
 MEANS = (0.02, 0.5, 0.9, 0.98)
 CONCENTRATIONS = (1.0, 8.0)  # of the beta distributions that qualities, seeds and tasks come from
-TASKS = (2, 3, 5)
+TASKS = (2, 3, 5, 20)
+SPREADS = (0.25, 1.0, 8.0)  # concentrations of the rates of tasks; most succeed always or never
 POINTS = 5  # of a dose curve, the one without novelty among them
 NOISE = 1e-6
 Cell = tuple[float, list[Estimate]]
@@ -134,10 +135,9 @@ def of_these() -> Iterator[Cell]:
 
 
 def like_these(tasks: int) -> Iterator[Cell]:
-    for n, mean, concentration, rng in grid():
-        if n > 10:
-            continue  # episodes within a task leave little open then
-        chance = beta(mean, 2.0 * concentration, (TRIALS, tasks, 1), rng)
+    for n, mean, spread in itertools.product((10, 50), (0.02, 0.5, 0.8), SPREADS):
+        rng = np.random.default_rng((tasks, n, int(100 * mean), int(100 * spread)))
+        chance = beta(mean, spread, (TRIALS, tasks, 1), rng)
         outcome = (rng.random((TRIALS, tasks, n)) < chance).reshape(TRIALS, -1) * 1.0
         names = np.repeat([f"t{i}" for i in range(tasks)], n)
         frame = table(outcome, seed=range(tasks * n), task=names)
@@ -252,7 +252,7 @@ def main() -> None:
     row("performance by seeds", f"{sizes}, three conditions share seeds", over_seeds())
     row("performance, seeds of their own", f"{sizes}, three conditions 0.4 apart", of_these())
     for tasks in TASKS:
-        data = f"{tasks} tasks of 5 and 10 episodes, means .02 to .98, rates of tasks beta"
+        data = f"{tasks} tasks of 10 and 50 episodes, means .02 to .8, rates of tasks beta"
         row("performance in conditions like these", data, like_these(tasks))
     row("QC", f"{sizes}, credits beta", control())
     row("novelty effect", "n 5 to 50, every so often all is lost", effects())

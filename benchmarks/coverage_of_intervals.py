@@ -129,7 +129,7 @@ def rates() -> None:
 
 
 def bursts() -> None:
-    for expected in (3, 8, 20):
+    for expected in (2, 3, 8, 20):
         rng = np.random.default_rng(expected)
 
         def sizes(
@@ -283,6 +283,18 @@ def clusters() -> None:
             simulated("tasks like these, beta-binomial", data, mean, found)
         pooled = (wilson_interval(int(k.sum()), t * n) for k in counts())
         simulated("Wilson, pooled, misused", data, mean, pooled)
+    for t, extremes in itertools.product((5, 20), (False, True)):
+        rng = np.random.default_rng(t)
+        found = (
+            new_cluster_rate(rng.binomial(50, rng.beta(0.2, 0.05, t)), 50, extremes=extremes)
+            for _ in itertools.count()
+        )
+        simulated(
+            f"tasks like these, {'extremes' if extremes else 'beta-binomial, misused'}",
+            f"{t} tasks of 50 episodes, rates beta of mean 0.8, concentration 0.25",
+            0.8,
+            ends_of(found),
+        )
     for t in (3, 5, 8):
         rng = np.random.default_rng(t)
 

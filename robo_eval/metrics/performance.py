@@ -696,7 +696,8 @@ def _condition_means(
     if len(samples) < LEAST_CLUSTERS:
         like = bounded_mean_interval(means, level=config.level)
     else:
-        like = new_cluster_rate(means * sizes, sizes, level=config.level)
+        # Of conditions a policy may well succeed in some always, in others never.
+        like = new_cluster_rate(means * sizes, sizes, level=config.level, extremes=True)
     # That of conditions like these is no surer than that of these.
     lows = [one.low for one in (these, like) if one.low is not None]
     highs = [one.high for one in (these, like) if one.high is not None]

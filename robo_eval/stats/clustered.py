@@ -20,6 +20,8 @@ LEAST_CLUSTERS: Final = 3
 """From so many on clusters say something of others like them."""
 _CONCENTRATIONS: Final = np.geomspace(1.0, 1e6, 64)
 """Those looked at; at the largest, clusters do not differ."""
+_WITH_EXTREMES: Final = np.append(np.geomspace(0.01, 1.0, 20, endpoint=False), _CONCENTRATIONS)
+"""The same, and those at which nearly all clusters succeed always or never."""
 _END: Final = 35.0
 """The largest logit; beyond, a rate is 0 or 1 to the last digit."""
 _STEPS: Final = 50
@@ -27,7 +29,9 @@ _STEPS: Final = 50
 
 
 @same_labels()
-def new_cluster_rate(k: ArrayLike, n: ArrayLike, *, level: float = 0.95) -> Estimate:
+def new_cluster_rate(
+    k: ArrayLike, n: ArrayLike, *, level: float = 0.95, extremes: bool = False
+) -> Estimate:
     """Mean success rate of clusters (tasks, days, robots) like these, each counting once.
 
     Rates of clusters are taken as drawn from a beta distribution whose mean is asked for, and
@@ -35,12 +39,14 @@ def new_cluster_rate(k: ArrayLike, n: ArrayLike, *, level: float = 0.95) -> Esti
     likelihood does not speak against. Its critical value is the one that is exact for the mean of
     as many normal numbers of unknown spread, so that few clusters cost what they should. Beta
     distributions with a concentration below 1, in which most clusters succeed always or never, are
-    left out: no number of clusters that all succeed would rule them out.
+    left out unless asked for: where they are the truth, the interval covers too little, and with
+    them clusters that all succeed say hardly more than as many single episodes.
 
     Args:
         k: Successes in each cluster, shape (T,); the sum of rates where trials repeat.
         n: Episodes in each, above 0, shape (T,) or one number for all.
         level: Coverage aimed at.
+        extremes: Whether concentrations down to 0.01 are possible, too.
 
     Returns:
         The mean of the rates; none below 3 clusters. `n` is the number of clusters.
@@ -68,7 +74,8 @@ def new_cluster_rate(k: ArrayLike, n: ArrayLike, *, level: float = 0.95) -> Esti
     order = np.lexsort((n_, k_))  # so that sums do not depend on the order of the clusters
     k_, n_ = k_[order], n_[order]
     value = float((k_ / n_).mean())
-    low, high = _interval(k_, n_, _allowed(clusters, level))
+    concentrations = _WITH_EXTREMES if extremes else _CONCENTRATIONS
+    low, high = _interval(k_, n_, concentrations, _allowed(clusters, level))
     return Estimate(
         value=value,
         low=min(low, value),
@@ -139,7 +146,10 @@ def _allowed(clusters: int, level: float) -> float:
 
 
 def _interval(
-    k: NDArray[np.float64], n: NDArray[np.float64], allowed: float
+    k: NDArray[np.float64],
+    n: NDArray[np.float64],
+    concentrations: NDArray[np.float64],
+    allowed: float,
 ) -> tuple[float, float]:
     """Ends of the means whose log likelihood is so little below the highest."""
     # scipy costs 0.3 s at start-up, which verbs that compute no interval must not pay.
@@ -147,7 +157,7 @@ def _interval(
 
     def likelihood(x: float) -> float:
         """Log likelihood of a mean, given as its logit, at the concentration that suits it best."""
-        a, b = expit(x) * _CONCENTRATIONS, expit(-x) * _CONCENTRATIONS
+        a, b = expit(x) * concentrations, expit(-x) * concentrations
         logs = betaln(k[:, None] + a, (n - k)[:, None] + b) - betaln(a, b)
         return float(logs.sum(axis=0).max())
 

@@ -91,8 +91,9 @@ def burst_interval(
     Args:
         sizes: Events of each burst, each at least 1, shape (m,); empty after none.
         exposure: What they were counted in, above 0.
-        level: Coverage aimed at. Few bursts say little about their sizes: with 3 of them the
-            interval can cover in 85 % where it aims at 95, with 8 in 94.
+        level: Coverage aimed at. Few bursts say little about their sizes, and none says
+            nothing: where 2 are expected the interval can cover in 76 % where it aims at 95,
+            where 3 are in 85, where 8 are in 94.
 
     Returns:
         Lower and upper end in events per unit of exposure.

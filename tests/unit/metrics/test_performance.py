@@ -128,6 +128,22 @@ def test_overall_is_the_mean_of_conditions(frame, episode):
     assert result.n_conditions == 2
 
 
+def test_conditions_like_these_are_covered_where_most_succeed_always_or_never(frame, episode):
+    rng = np.random.default_rng(1)
+    mean, concentration, n = 0.8, 0.25, 8
+    rates = rng.beta(mean * concentration, (1 - mean) * concentration, (40, 5, 1))
+    outcomes = rng.random((40, 5, n)) < rates
+    rows = [
+        episode(
+            f"{who}-{task}-{i}", float(won), policy=f"p{who}", task=f"t{task}", seed=n * task + i
+        )
+        for (who, task, i), won in np.ndenumerate(outcomes)
+    ]
+    found = [result.performance_elsewhere for result in policies(frame(*rows))]
+    # 0.93 less two standard errors.
+    assert np.mean([one.low <= mean <= one.high for one in found]) > 0.85
+
+
 def test_conditions_that_share_seeds_are_not_counted_as_independent(frame, episode):
     # Five seeds, each alike in ten conditions: five observations, whatever number of rows.
     quality = (1.0, 1.0, 0.2, 1.0, 0.4)
