@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 import numpy as np
@@ -46,15 +46,11 @@ class Finding:
         remedy: What would do; empty where all is well.
     """
 
-    check: str
+    check: str = ""
     verdict: Verdict
     recording: str = ""
     text: str
     remedy: str = ""
-
-
-Problem = tuple[Verdict, str, str, str]
-"""Verdict, recording, text and remedy."""
 
 
 def checked(recordings: Sequence[Recording], task: TaskSpec) -> list[Finding]:
@@ -64,16 +60,11 @@ def checked(recordings: Sequence[Recording], task: TaskSpec) -> list[Finding]:
         recordings: At least one.
         task: What they should be of.
     """
-    found = []
+    found: list[Finding] = []
     for check, (look, good) in _CHECKS.items():
-        problems = list(look(recordings, task))
-        found += [
-            Finding(check=check, verdict=verdict, recording=which, text=text, remedy=remedy)
-            for verdict, which, text, remedy in problems
-        ]
-        if not problems:
-            found.append(Finding(check=check, verdict="ok", text=good(recordings, task)))
-        if check in _BASIC and any(one.verdict == "refuse" for one in found):
+        problems = list(look(recordings, task)) or [Finding(verdict="ok", text=good)]
+        found += [replace(one, check=check) for one in problems]
+        if check in _BASIC and refusals(found):
             break  # what follows would count with numbers that are none
     return found
 
@@ -83,59 +74,56 @@ def refusals(findings: Sequence[Finding]) -> list[Finding]:
     return [one for one in findings if one.verdict == "refuse"]
 
 
-def _origin(recordings: Sequence[Recording], task: TaskSpec) -> Iterator[Problem]:
+def _refuse(text: str, remedy: str, one: Recording | None = None) -> Finding:
+    return Finding(verdict="refuse", recording=one.id if one else "", text=text, remedy=remedy)
+
+
+def _warn(text: str, remedy: str, one: Recording | None = None) -> Finding:
+    return replace(_refuse(text, remedy, one), verdict="warn")
+
+
+def _origin(recordings: Sequence[Recording], task: TaskSpec) -> Iterator[Finding]:
     for one in recordings:
         if one.env != task.env:
-            yield "refuse", one.id, f"is of task {one.env}", f"use recordings of {task.env} only"
-    for what, kinds in (
-        ("robots", Counter(one.robot for one in recordings)),
-        ("sides", Counter(one.side for one in recordings)),
-    ):
+            yield _refuse(f"is of task {one.env}", f"use recordings of {task.env} only", one)
+    for what in ("robot", "side"):
+        kinds = Counter(getattr(one, what) for one in recordings)
         if len(kinds) > 1:
             several = ", ".join(f"{name} ({number})" for name, number in kinds.items())
-            yield "refuse", "", f"they are of several {what}: {several}", "calibrate each by itself"
-    same: dict[str, list[str]] = defaultdict(list)
-    for one in recordings:
-        same[one.content].append(one.id)
-    copies = [ids for ids in same.values() if len(ids) > 1]
-    if copies and len(same) == 1:
-        yield (
-            "refuse", "", f"all {len(recordings)} recordings are alike, number by number",
-            "record other starts: other seeds",
-        )  # fmt: skip
-    for ids in copies if len(same) > 1 else []:
-        yield "refuse", ids[1], f"is a copy of {ids[0]}", "leave one of them out"
+            yield _refuse(f"they are of several {what}s: {several}", "calibrate each by itself")
     if len(recordings) == 1:
-        yield (
-            "warn", "", "one recording only: its interval holds nothing of how recordings differ",
-            "record at least 4",
-        )  # fmt: skip
+        text = "one recording only: its interval holds nothing of how recordings differ"
+        yield _warn(text, "record at least 4")
+    elif len({one.content for one in recordings}) == 1:
+        text = f"all {len(recordings)} recordings are alike, number by number"
+        yield _refuse(text, "record other starts: other seeds")
+    else:
+        first: dict[str, str] = {}
+        for one in recordings:
+            if (other := first.setdefault(one.content, one.id)) != one.id:
+                yield _refuse(f"is a copy of {other}", "leave one of them out", one)
 
 
-def _numbers(recordings: Sequence[Recording], task: TaskSpec) -> Iterator[Problem]:
+def _numbers(recordings: Sequence[Recording], task: TaskSpec) -> Iterator[Finding]:
     for one in recordings:
-        states = np.isnan(one.states)
-        broken = (states.any(axis=1) & ~states.all(axis=1)) | np.isinf(one.states).any(axis=1)
-        if broken.any():
-            tick = int(np.argmax(broken))
-            column = int(np.argmax(~np.isfinite(one.states[tick])))
-            name = task.channels[column].name if column < len(task.channels) else str(column)
-            yield (
-                "refuse", one.id, f"{name} is no number in tick {tick}",
-                "look at what publishes it, or leave the recording out",
-            )  # fmt: skip
+        shape = (one.ticks + 1, len(task.channels))
+        is_lost = np.isnan(one.states).all(axis=1, keepdims=True)
+        broken = np.argwhere(~np.isfinite(one.states) & ~is_lost)
+        silent = np.argwhere(~np.isfinite(one.commands))
+        if one.states.shape != shape:
+            text = f"has states of shape {one.states.shape}; {shape} belongs to its commands"
+            yield _refuse(text, "record it again", one)
+        elif broken.size:
+            tick, column = broken[0]
+            text = f"{task.channels[column].name} is no number in tick {tick}"
+            yield _refuse(text, "look at what publishes it, or leave the recording out", one)
         if one.commands.size == 0:
-            yield "refuse", one.id, "has no commands", "record the topic of the policy's commands"
-        elif not np.isfinite(one.commands).all():
-            tick = int(np.argmax(~np.isfinite(one.commands).all(axis=1)))
-            yield "refuse", one.id, f"a command is no number in tick {tick}", "leave it out"
-        if len(one.states) != one.ticks + 1 or one.states.shape[1] != len(task.channels):
-            text = f"{one.states.shape[0]} states of {one.states.shape[1]} numbers"
-            wanted = f"{one.ticks + 1} of {len(task.channels)} belong to {one.ticks} commands"
-            yield "refuse", one.id, f"has {text}; {wanted}", "record it again"
+            yield _refuse("has no commands", "record the topic of the policy's commands", one)
+        elif silent.size:
+            yield _refuse(f"a command is no number in tick {silent[0, 0]}", "leave it out", one)
 
 
-def _clocks(recordings: Sequence[Recording], _task: TaskSpec) -> Iterator[Problem]:
+def _clocks(recordings: Sequence[Recording], _task: TaskSpec) -> Iterator[Finding]:
     remedy = "let one clock stamp states, and set no clock while recording"
     for one in recordings:
         step = np.diff(one.stamp_ns) / 1e9
@@ -144,82 +132,69 @@ def _clocks(recordings: Sequence[Recording], _task: TaskSpec) -> Iterator[Proble
         if back.size:
             tick = int(back[0])
             text = f"stamps go back {counted(back.size, 'time')}, first by {-step[tick]:.3f} s"
-            yield "refuse", one.id, f"{text} after tick {tick}", remedy
+            yield _refuse(f"{text} after tick {tick}", remedy, one)
         elif far.size:
             tick = int(far[0])
-            yield "refuse", one.id, f"stamps jump by {step[tick]:.3f} s after tick {tick}", remedy
+            yield _refuse(f"stamps jump by {step[tick]:.3f} s after tick {tick}", remedy, one)
         if one.cut:
-            yield "warn", one.id, f"{one.cut}: what follows is left out", remedy
+            yield _warn(f"{one.cut}: what follows is left out", remedy, one)
 
 
-def _rates(recordings: Sequence[Recording], task: TaskSpec) -> Iterator[Problem]:
+def _rates(recordings: Sequence[Recording], task: TaskSpec) -> Iterator[Finding]:
     for one in recordings:
         step = np.diff(one.stamp_ns) / 1e9
         step = step[(step > 0.0) & (step <= _JUMP_S)]
         usual = float(step.mean()) if step.size else math.nan
         if abs(usual / task.tick_s - 1.0) > _RATE_OFF:
-            yield (
-                "refuse", one.id, f"a tick takes {usual:.4g} s; the task has {task.tick_s:g} s",
-                "play it at the task's rate",
-            )  # fmt: skip
+            text = f"a tick takes {usual:.4g} s; the task has {task.tick_s:g} s"
+            yield _refuse(text, "play it at the task's rate", one)
         elif (off := float(np.mean(np.abs(step - usual) > _JITTER * usual))) > _FEW:
-            yield (
-                "warn", one.id, f"{off:.0%} of the ticks are off by more than a quarter",
-                "look at the load of the machine that records",
-            )  # fmt: skip
+            text = f"{off:.0%} of the ticks are off by more than a quarter"
+            yield _warn(text, "look at the load of the machine that records", one)
 
 
-def _gaps(recordings: Sequence[Recording], _task: TaskSpec) -> Iterator[Problem]:
+def _gaps(recordings: Sequence[Recording], _task: TaskSpec) -> Iterator[Finding]:
     for one in recordings:
         share = float(np.isnan(one.states).all(axis=1).mean())
         if share > 0.0:
-            verdict: Verdict = "refuse" if share > _MANY_GAPS else "warn"
-            text = f"{share:.1%} of its states were lost"
-            yield verdict, one.id, text, "look at the network between driver and recorder"
+            say = _refuse if share > _MANY_GAPS else _warn
+            remedy = "look at the network between driver and recorder"
+            yield say(f"{share:.1%} of its states were lost", remedy, one)
 
 
-def _units(recordings: Sequence[Recording], task: TaskSpec) -> Iterator[Problem]:
+def _units(recordings: Sequence[Recording], task: TaskSpec) -> Iterator[Finding]:
     """Rates against the changes of positions, over all recordings: sign, scale, order."""
     names = [channel.name for channel in task.channels]
-    rates = [place for place, channel in enumerate(task.channels) if channel.rate_of]
-    own = {place: names.index(task.channels[place].rate_of) for place in rates}
+    own = {
+        place: names.index(channel.rate_of)
+        for place, channel in enumerate(task.channels)
+        if channel.rate_of
+    }
     spans = [_spans(one, task.tick_s) for one in recordings]
-    moved = np.concatenate([one for one, _ in spans])
-    summed = np.concatenate([one for _, one in spans])
+    moved, summed = (np.concatenate(part) for part in zip(*spans, strict=True))
     noise = np.sqrt(np.mean([_roughness(one) for one in recordings], axis=0))
-    for rate in rates:
-        position = own[rate]
+    for rate, position in own.items():
         change, told = moved[:, position], summed[:, rate]
         if len(change) < _SPAN or change.std() <= _TELLS * noise[position]:
             continue
-        unit = f"{names[rate]} against the change of {names[position]}"
         if told.std() == 0.0:
-            yield (
-                "refuse",
-                "",
-                f"{names[rate]} stays the same while {names[position]} moves",
-                ("look at what publishes it"),
-            )
+            text = f"{names[rate]} stays the same while {names[position]} moves"
+            yield _refuse(text, "look at what publishes it")
             continue
-        like = [abs(float(np.corrcoef(moved[:, place], told)[0, 1])) for place in own.values()]
+        like = np.abs(np.corrcoef(told, moved[:, list(own.values())].T)[0, 1:])
         best = list(own.values())[int(np.nanargmax(like))]
-        if best != position and max(like) > _LIKE > like[list(own.values()).index(position)]:
-            yield (
-                "refuse",
-                "",
-                f"{names[rate]} is the rate of {names[best]}",
-                (f"name the joints in the order {', '.join(names)}"),
-            )
-            continue
         scale = float(change @ told / (told @ told))
-        if scale < 0.0:
-            yield "refuse", "", f"{unit}: its sign is reversed", "mend the sign in the driver"
+        unit = f"{names[rate]} against the change of {names[position]}"
+        if np.nanmax(like) > _LIKE > like[list(own).index(rate)]:
+            text = f"{names[rate]} is the rate of {names[best]}"
+            yield _refuse(text, f"name the joints in the order {', '.join(names)}")
+        elif scale < 0.0:
+            yield _refuse(f"{unit}: its sign is reversed", "mend the sign in the driver")
         elif not 1.0 / _SCALE < scale < _SCALE:
-            times = 1.0 / scale
-            alike = [word for factor, word in _FACTORS.items() if 0.8 < times / factor < 1.25]
-            text = f"{unit}: it is {times:.3g} times as large as it should be"
+            alike = [word for factor, word in _FACTORS.items() if 0.8 < 1 / scale / factor < 1.25]
+            text = f"{unit}: it is {1.0 / scale:.3g} times as large as it should be"
             guess = f", as if in {alike[0]} of its unit" if alike else ""
-            yield "refuse", "", text + guess, f"give {names[rate]} in {task.channels[rate].unit}"
+            yield _refuse(text + guess, f"give {names[rate]} in {task.channels[rate].unit}")
 
 
 def _spans(one: Recording, tick_s: float) -> tuple[Array, Array]:
@@ -240,16 +215,14 @@ def _roughness(one: Recording) -> NDArray[np.float64]:
     return found
 
 
-def _saturation(recordings: Sequence[Recording], task: TaskSpec) -> Iterator[Problem]:
+def _saturation(recordings: Sequence[Recording], task: TaskSpec) -> Iterator[Finding]:
     for one in recordings:
         for column, channel in enumerate(task.channels):
             values = one.states[:, column]
             stuck = _longest_run(values)
             if stuck > _STUCK_TICKS and np.nanstd(values) > 0.0:
-                yield (
-                    "warn", one.id, f"{channel.name} shows the same number for {stuck} ticks",
-                    "look whether its sensor is at its end, or was lost",
-                )  # fmt: skip
+                text = f"{channel.name} shows the same number for {stuck} ticks"
+                yield _warn(text, "look whether its sensor is at its end, or was lost", one)
         if one.efforts is None:
             continue
         size, asked = np.abs(one.efforts), np.abs(one.commands)
@@ -258,7 +231,7 @@ def _saturation(recordings: Sequence[Recording], task: TaskSpec) -> Iterator[Pro
             at_end = (size >= 0.99 * most) & (asked > 1.05 * most) & (most > 0.0)
             if (share := float(at_end.any(axis=1).mean())) > _FEW:
                 text = f"in {share:.0%} of the ticks the drives gave less than was asked for"
-                yield "warn", one.id, text, f"ask for at most {most.max():.3g}"
+                yield _warn(text, f"ask for at most {most.max():.3g}", one)
 
 
 def _longest_run(values: Array) -> int:
@@ -267,109 +240,36 @@ def _longest_run(values: Array) -> int:
     return int(np.diff(np.concatenate([[-1], changes, [len(values) - 1]])).max())
 
 
-def _excitation(recordings: Sequence[Recording], task: TaskSpec) -> Iterator[Problem]:
+def _excitation(recordings: Sequence[Recording], task: TaskSpec) -> Iterator[Finding]:
     remedy = "let a policy or a programme move every joint in both directions"
     every = np.concatenate([one.commands for one in recordings])
-    idle = np.flatnonzero(np.ptp(every, axis=0) == 0.0)
-    if idle.size == every.shape[1]:
-        yield "refuse", "", "the commands never change", remedy
-    elif idle.size:
-        places = ", ".join(str(place + 1) for place in idle)
-        yield "warn", "", f"command {places} never changes", remedy
-    still = [
-        channel.name
-        for place, channel in enumerate(task.channels)
-        if all(np.nanstd(one.states[:, place]) == 0.0 for one in recordings)
-    ]
-    if len(still) == len(task.channels):
-        yield "refuse", "", "nothing moves", remedy
-    elif still:
-        yield "warn", "", f"{', '.join(still)} never changes", remedy
-    first = recordings[0]
-    is_same = len(recordings) > 1 and all(
-        np.array_equal(one.commands, first.commands) for one in recordings
-    )
-    if is_same and idle.size < every.shape[1]:
-        yield "warn", "", "all recordings have the same commands", "record other motions as well"
+    is_idle = np.ptp(every, axis=0) == 0.0
+    # What a channel moves by within recordings: other starts are no motion.
+    is_still = np.max([np.nanstd(one.states, axis=0) for one in recordings], axis=0) == 0.0
+    idle = [f"command {place + 1}" for place in np.flatnonzero(is_idle)]
+    still = [task.channels[place].name for place in np.flatnonzero(is_still)]
+    if is_idle.all():
+        yield _refuse("the commands never change", remedy)
+    elif is_still.all():
+        yield _refuse("nothing moves", remedy)
+    elif idle or still:
+        yield _warn(f"{', '.join(idle + still)} never changes", remedy)
+    same = [np.array_equal(one.commands, recordings[0].commands) for one in recordings]
+    if len(same) > 1 and all(same) and not is_idle.all():
+        yield _warn("all recordings have the same commands", "record other motions as well")
 
 
-def _response(recordings: Sequence[Recording], task: TaskSpec) -> Iterator[Problem]:
-    """Commands against what the rates do next: whether each acts on its own axis, and which way.
-
-    A warning only: a fit says whether any constants explain it.
-    """
-    rates = [place for place, channel in enumerate(task.channels) if channel.rate_of]
-    asked = np.concatenate([one.commands for one in recordings])
-    if task.replay != "steps" or np.ptp(asked, axis=0).min() == 0.0:
-        return
-    # At the lag at which they agree best: commands act late.
-    best = max(
-        (_alike(recordings, rates[: asked.shape[1]], lag) for lag in range(5)),
-        key=lambda found: float(np.abs(found).max(axis=1).sum()),
-    )
-    for axis, row in enumerate(best):
-        name = task.channels[rates[axis]].name
-        acting = int(np.argmax(np.abs(row)))
-        if acting != axis and abs(row[acting]) > 2.0 * abs(row[axis]):
-            yield (
-                "warn",
-                "",
-                f"{name} follows command {acting + 1}, and not {axis + 1}",
-                ("look whether axes are swapped"),
-            )
-        elif row[axis] < -0.2:
-            yield (
-                "warn",
-                "",
-                f"{name} falls where command {axis + 1} pushes it up",
-                ("look whether a sign is reversed"),
-            )
-
-
-def _alike(recordings: Sequence[Recording], rates: Sequence[int], lag: int) -> Array:
-    """Correlation of the change of each rate with each command some ticks before."""
-    changes = [np.diff(one.states[:, list(rates)], axis=0)[lag:] for one in recordings]
-    asked = [one.commands[: one.ticks - lag] for one in recordings]
-    change, command = np.concatenate(changes), np.concatenate(asked)
-    is_known = np.isfinite(change).all(axis=1)
-    change, command = change[is_known], command[is_known]
-    if len(change) < _SPAN or (change.std(axis=0) == 0.0).any() or (command.std(axis=0) == 0).any():
-        return np.zeros((len(rates), command.shape[1]))
-    both: Array = np.corrcoef(change.T, command.T)[: len(rates), len(rates) :]
-    return both
-
-
-def _ticks(recordings: Sequence[Recording], task: TaskSpec) -> str:
-    ticks = sum(one.ticks for one in recordings)
-    return f"{counted(len(recordings), 'recording')}, {ticks} ticks of {task.tick_s:g} s"
-
-
-def _fitting(_recordings: Sequence[Recording], task: TaskSpec) -> str:
-    has_rates = any(channel.rate_of for channel in task.channels)
-    return "rates fit the changes of positions" if has_rates else "no rates are recorded"
-
-
-def _pushing(_recordings: Sequence[Recording], task: TaskSpec) -> str:
-    is_push = task.replay == "steps"
-    return "no command pushes another way" if is_push else "not looked at: commands are no pushes"
-
-
-def _says(text: str) -> Callable[[Sequence[Recording], TaskSpec], str]:
-    return lambda _recordings, _task: text
-
-
-_Look = Callable[[Sequence[Recording], TaskSpec], Iterator[Problem]]
-_Good = Callable[[Sequence[Recording], TaskSpec], str]
-_CHECKS: Final[dict[str, tuple[_Look, _Good]]] = {
-    "origin": (_origin, _says("one task, one robot, no copies")),
-    "numbers": (_numbers, _says("states and commands are numbers")),
-    "clocks": (_clocks, _says("stamps go forward")),
-    "rates": (_rates, _ticks),
-    "gaps": (_gaps, _says("no state was lost")),
-    "units": (_units, _fitting),
-    "saturation": (_saturation, _says("no sensor and no drive at its end")),
-    "excitation": (_excitation, _says("commands change, and states with them")),
-    "response": (_response, _pushing),
+_CHECKS: Final[
+    dict[str, tuple[Callable[[Sequence[Recording], TaskSpec], Iterator[Finding]], str]]
+] = {
+    "origin": (_origin, "one task, one robot, no copies"),
+    "numbers": (_numbers, "states and commands are numbers"),
+    "clocks": (_clocks, "stamps go forward"),
+    "rates": (_rates, "ticks take as long as those of the task"),
+    "gaps": (_gaps, "no state was lost"),
+    "units": (_units, "no rate contradicts the change of its position"),
+    "saturation": (_saturation, "no sensor and no drive at its end"),
+    "excitation": (_excitation, "commands change, and states with them"),
 }
 """Checks in their order, and what is said where one finds nothing."""
 _BASIC: Final = ("numbers",)

@@ -99,12 +99,6 @@ FAULTS = {
     "one motor idle": (
         "excitation", "warn", every(lambda r: replace(r, commands=r.commands * [1.0, 0.0])),
     ),
-    "axes of commands swapped": (
-        "response", "warn", every(lambda r: replace(r, commands=r.commands[:, ::-1])),
-    ),
-    "sign of a command reversed": (
-        "response", "warn", every(lambda r: replace(r, commands=r.commands * [-1.0, 1.0])),
-    ),
 }  # fmt: skip
 
 
