@@ -3,7 +3,7 @@
 Days have values from a normal distribution, of which neighbours may be correlated; a constant jumps
 once, or drifts from the first day to the last. Tables: share of series in which a change is found,
 in how many the likeliest day is within one of the true one, how often the named dates hold it, how
-many they are, and how often the interval of its size and that of the correlation hold the truth.
+many they are, and how often the interval of the correlation holds the truth.
 The last table asks how often today's value is found to differ from the snapshot in use, when each
 day's value and interval come from four recordings. Run by hand, two minutes:
 `python benchmarks/watch_power.py`, or with the number of series.
@@ -79,9 +79,9 @@ def print_changes() -> None:
     """What is found of jumps and drifts."""
     print(
         "| days | constants | correlation | change | any found | found | within a day"
-        " | dates hold it | dates | size held | correlation, mean | held |"
+        " | dates hold it | dates | correlation, mean | held |"
     )
-    print("|" + "---|" * 12)
+    print("|" + "---|" * 11)
     cases = [
         *((days, constants, 0.0, "none", 0.0) for days in (8, 12, 20) for constants in (1, 5)),
         *((12, 1, correlation, "none", 0.0) for correlation in (0.3, 0.5)),
@@ -98,7 +98,7 @@ def print_changes() -> None:
         )  # fmt: skip
         series = list(first_constants(days, constants, correlation, added))
         ours = [one for one, _ in series if one.verdict == "changed"]
-        cells = [f"{np.mean([some for _, some in series]):.2f}", *["-"] * 5]
+        cells = [f"{np.mean([some for _, some in series]):.2f}", *["-"] * 4]
         if size:
             cells[1] = f"{len(ours) / SERIES:.2f}"
         if "jump" in kind:
@@ -107,8 +107,7 @@ def print_changes() -> None:
             close = [abs((best - true).days) <= 1 for _, best, _ in spans if best]
             holds = [low <= true <= high for low, _, high in spans if low and high]
             width = [(high - low).days + 1 for low, _, high in spans if low and high]
-            sizes = [held(one.change, size) for one in ours]
-            cells[2:] = [f"{np.mean(one):.2f}" for one in (close, holds, width, sizes)]
+            cells[2:] = [f"{np.mean(one):.2f}" for one in (close, holds, width)]
         known = [one.correlation for one, _ in series if one.correlation.value is not None]
         cells.append(f"{np.mean([one.value for one in known if one.value is not None]):.2f}")
         cells.append(f"{np.mean([held(one, correlation) for one in known]):.2f}")

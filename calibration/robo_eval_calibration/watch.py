@@ -71,7 +71,7 @@ class Watched:
         since: First day after the likeliest change; None if none was shown.
         since_low: Earliest such day that the values allow.
         since_high: Latest one.
-        change: Mean after the change less the mean before it.
+        change: Mean after the change less the mean before it; None if none was shown.
         correlation: Of neighbouring days, around the means before and after a change. Where days
             wander, changes are found that are none.
         moved: Today's value less the one in use.
@@ -87,7 +87,7 @@ class Watched:
     since: date | None = None
     since_low: date | None = None
     since_high: date | None = None
-    change: Estimate
+    change: float | None = None
     correlation: Estimate
     moved: Estimate
     moved_p: float | None = None
@@ -122,17 +122,13 @@ class Watch:
     @property
     def reasons(self) -> tuple[str, ...]:
         """Why to calibrate again; empty if nothing asks for it."""
-        changed = [
-            f"{one.name} changed, and the snapshot in use may be from before"
-            for one in self.constants
-            if one.since_high is not None and one.since_high > self.in_use_day
-        ]
-        moved = [
-            f"{one.name} is not today what the snapshot in use says"
-            for one in self.constants
-            if one.moved_p is not None and one.moved_p <= 1.0 - self.level
-        ]
-        return (*changed, *moved)
+        found = []
+        for one in self.constants:
+            if one.since_high is not None and one.since_high > self.in_use_day:
+                found.append(f"{one.name} changed, and the snapshot in use may be from before")
+            if one.moved_p is not None and one.moved_p <= 1.0 - self.level:
+                found.append(f"{one.name} is not today what the snapshot in use says")
+        return tuple(found)
 
     @property
     def is_due(self) -> bool:
@@ -219,44 +215,42 @@ def watched(
     _check(days, in_use)
     names = sorted({name for one in days for name in one.constants})
     series = {name: [one for one in days if name in one.constants] for name in names}
-    moves = {name: _moved(name, days[-1], in_use, level) for name in names}
-    moved_p = _together({name: p for name, (_, p) in moves.items() if p is not None})
-    # What cannot become significant, whatever its values, is not asked.
-    long = sum(len(own) >= LEAST_DAYS for own in series.values())
-    needed = max(LEAST_DAYS, _days_needed(long, 1.0 - level))
     values = {
         name: np.array([one.constants[name].value for one in own], dtype=np.float64)
         for name, own in series.items()
     }
+    # What cannot become significant, whatever its values, is not asked.
+    long = sum(len(own) >= LEAST_DAYS for own in series.values())
+    needed = max(LEAST_DAYS, _days_needed(long, 1.0 - level))
+    few = f"of the {needed} that are needed" + (
+        f" to watch {counted(long, 'constant')}" if needed > LEAST_DAYS else ""
+    )
     p = _together({name: order_p(x, draws, seed) for name, x in values.items() if len(x) >= needed})
+    moves = {name: _moved(name, days[-1], in_use, level) for name in names}
+    moved_p = _together({name: p for name, (_, p) in moves.items() if p is not None})
     found = []
     for name, x in values.items():
-        newest = days[-1].constants.get(name)
-        unit = series[name][-1].constants[name].unit
-        none = Estimate.missing(reason="no change was shown", unit=unit, n=len(x))
-        here = Watched(
-            name=name,
-            verdict="no change shown" if name in p else "too few days",
-            days=len(x),
-            today=newest or Estimate.missing(reason="was not found on the newest day", unit=unit),
-            p=p.get(name),
-            change=none,
-            correlation=_correlation(x, 0, level),
-            moved=moves[name][0],
-            moved_p=moved_p.get(name),
-            reason=None
-            if name in p
-            else f"too few days: {len(x)} of the {needed} that are needed"
-            + (f" to watch {counted(long, 'constant')}" if needed > LEAST_DAYS else ""),
+        own, today = series[name], days[-1].constants.get(name)
+        lacking = "was not found on the newest day"
+        is_changed = p.get(name, 1.0) <= 1.0 - level
+        k, possible = dates(x) if is_changed else (0, ())
+        found.append(
+            Watched(
+                name=name,
+                verdict="changed" if k else "no change shown" if name in p else "too few days",
+                days=len(x),
+                today=today or Estimate.missing(reason=lacking, unit=own[-1].constants[name].unit),
+                p=p.get(name),
+                since=own[k].day if k else None,
+                since_low=own[possible[0]].day if k else None,
+                since_high=own[possible[-1]].day if k else None,
+                change=float(x[k:].mean() - x[:k].mean()) if k else None,
+                correlation=_correlation(x, k, level),
+                moved=moves[name][0],
+                moved_p=moved_p.get(name),
+                reason=None if name in p else f"too few days: {len(x)} {few}",
+            )
         )
-        if p.get(name, 1.0) <= 1.0 - level:
-            k, possible = dates(x)
-            first, best, last = (series[name][i].day for i in (possible[0], k, possible[-1]))
-            here = replace(
-                here, verdict="changed", since=best, since_low=first, since_high=last,
-                change=_change(x, k, level, unit), correlation=_correlation(x, k, level),
-            )  # fmt: skip
-        found.append(here)
     return Watch(
         days=tuple(one.day for one in days),
         in_use=in_use.source,
@@ -334,14 +328,13 @@ def _moved(name: str, today: Day, in_use: Day, level: float) -> tuple[Estimate, 
     """How far a constant is today from the snapshot in use, and the chance of that."""
     new, old = today.constants.get(name), in_use.constants.get(name)
     unit = next(one.unit for one in (new, old, Estimate.missing(reason="-", unit="")) if one)
-    reason = (
-        "today's snapshot is the one in use" if today == in_use
-        else "was not found on the newest day" if new is None
-        else "is not in the snapshot in use" if old is None
-        else None
-    )  # fmt: skip
-    if reason or new is None or old is None or new.value is None or old.value is None:
-        return Estimate.missing(reason=str(reason), unit=unit), None
+    if today == in_use or new is None or old is None or new.value is None or old.value is None:
+        reason = (
+            "today's snapshot is the one in use" if today == in_use
+            else "was not found on the newest day" if new is None
+            else "is not in the snapshot in use"
+        )  # fmt: skip
+        return Estimate.missing(reason=reason, unit=unit), None
     parts = [_error(one) for one in (new, old)]
     known = [part for part in parts if part is not None]
     variance = sum(error**2 for error, _ in known)
@@ -350,15 +343,11 @@ def _moved(name: str, today: Day, in_use: Day, level: float) -> tuple[Estimate, 
         return replace(new, value=new.value - old.value, low=None, high=None, reason=reason), None
     # Welch and Satterthwaite.
     df = variance**2 / sum(error**4 / own for error, own in known)
-    found = _t_estimate(new.value - old.value, math.sqrt(variance), df, new.n, level, unit)
-    return found, float(2.0 * stats.t.sf(abs(new.value - old.value) / math.sqrt(variance), df))
-
-
-def _t_estimate(value: float, error: float, df: float, n: int, level: float, unit: str) -> Estimate:
-    half = float(stats.t.ppf(0.5 + level / 2.0, df)) * error
-    return Estimate(
-        value=value, low=value - half, high=value + half, level=level, n=n, method="t", unit=unit
-    )
+    move = stats.t(df, loc=new.value - old.value, scale=math.sqrt(variance))
+    low, high = map(float, move.interval(level))
+    value = new.value - old.value
+    found = replace(new, value=value, low=low, high=high, level=level, method="t", reason=None)
+    return found, float(2.0 * min(move.cdf(0.0), move.sf(0.0)))
 
 
 def _error(found: Estimate) -> tuple[float, int] | None:
@@ -368,14 +357,6 @@ def _error(found: Estimate) -> tuple[float, int] | None:
     df = found.n - 1
     half = 0.5 * (found.high - found.low)
     return half / float(stats.t.ppf(0.5 + found.level / 2.0, df)), df
-
-
-def _change(x: Array, k: int, level: float, unit: str) -> Estimate:
-    """The mean of all days from k on less that of those before."""
-    n, parts = len(x), (x[:k], x[k:])
-    rest = sum(float(((part - part.mean()) ** 2).sum()) for part in parts)
-    error = math.sqrt(rest / (n - 2) * (1.0 / k + 1.0 / (n - k)))
-    return _t_estimate(float(x[k:].mean() - x[:k].mean()), error, n - 2, n, level, unit)
 
 
 def _correlation(x: Array, k: int, level: float) -> Estimate:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from robo_eval.cli.output import JsonOption, measured, print_json, print_table, say
-from robo_eval.core.wording import counted, p_text
+from robo_eval.core.wording import counted, p_text, shown
 
 if TYPE_CHECKING:
     from robo_eval_calibration.watch import Watch, Watched
@@ -91,8 +91,8 @@ def _row(one: Watched) -> tuple[str, ...]:
             since += f" ({one.since_low} to {one.since_high})"
     return (
         one.name, one.today.unit, measured(one.today), measured(one.moved), _p(one.moved_p),
-        one.reason or one.verdict,
-        since, measured(one.change) if since else "", _p(one.p), measured(one.correlation),
+        one.reason or one.verdict, since, "" if one.change is None else shown(one.change),
+        _p(one.p), measured(one.correlation),
     )  # fmt: skip
 
 
