@@ -405,7 +405,7 @@ def solved(y: Array, x: Array) -> tuple[Array, Array]:
     size = np.maximum(np.linalg.norm(x, axis=0), 1e-300)
     unit = x / size
     solution = np.linalg.pinv(unit.T @ unit, rcond=1e-10, hermitian=True) @ (unit.T @ y)
-    return solution / size, y - unit @ solution
+    return (solution.T / size).T, y - unit @ solution
 
 
 def likely_noise(

@@ -133,11 +133,12 @@ def structure_of(
     forces = [forces_of(one, c.get(DELAY, 0.0) / model.task.tick_s)
               for unit, c in zip(units, constants, strict=True) for one in unit]  # fmt: skip
     applied = math.sqrt(float(np.nanmean(np.concatenate(forces) ** 2)))
-    rows = [np.vstack([one.rows for one in own]) for own in white]
-    motors = tracks[0][0].reach.shape[1]
+    motors, known = tracks[0][0].reach.shape[1], len(_FORCES)
+    told = [_beside(np.vstack([one.rows for one in own]), known + 2 * motors) for own in white]
+    sizes, sds = (np.array(part) for part in zip(*told, strict=True))
     return Structure(
-        missing=_missing(rows, 2 * motors),
-        is_miswired=_is_miswired(rows, motors),
+        missing=_missing(sizes[:, :known]),
+        is_miswired=_is_miswired(sizes[:, known:], sds[:, known:], motors),
         skill=_skill(model, units, tracks, constants, noise),
         share=noise.get(FORCE, 0.0) / applied if applied else None,
         bounds=tuple(bounds),
@@ -180,31 +181,26 @@ def _by_forces(
     return columns
 
 
-def _beside(rows: Array, at: int, count: int) -> tuple[float, float]:
-    """Size of one of the last columns estimated beside the constants, and its standard deviation.
+def _beside(rows: Array, count: int) -> tuple[Array, Array]:
+    """Sizes of each of the last columns beside the constants, and their standard deviations.
 
     Args:
         rows: Whitened errors and columns of a unit.
-        at: Which of the last columns.
-        count: How many of them there are.
+        count: How many columns, each of which is estimated without the others.
     """
     free = rows.shape[1] - count
-    _, own = solved(rows[:, free + at], rows[:, 1:free])
-    size = max(float(own @ own), 1e-300)
-    return float(own @ -rows[:, 0]) / size, 1.0 / math.sqrt(size)
+    _, own = solved(rows[:, free:], rows[:, 1:free])
+    squares = np.maximum((own**2).sum(axis=0), 1e-300)
+    return -rows[:, 0] @ own / squares, 1.0 / np.sqrt(squares)
 
 
-def _missing(rows: Sequence[Array], further: int) -> tuple[Missing, ...]:
-    """Sizes of forces that may be missing, each estimated beside the constants in each unit.
+def _missing(sizes: Array) -> tuple[Missing, ...]:
+    """Forces that may be missing, from their sizes in each unit, shape (N, K).
 
     Units count alike: weighed by what is known of each, springs were named less often.
     """
-    count, n = len(_FORCES), len(rows)
-    sizes = np.array(
-        [[_beside(one, at, count + further)[0] for at in range(count)] for one in rows]
-    )
-    mean = sizes.mean(axis=0)
-    adjusted: list[float | None] = [None] * count
+    n, mean = len(sizes), sizes.mean(axis=0)
+    adjusted: list[float | None] = [None] * len(mean)
     if n > 1:
         error = np.maximum(sizes.std(axis=0, ddof=1) / math.sqrt(n), 1e-300)
         # To one side: friction brakes, and a spring pulls back.
@@ -215,23 +211,18 @@ def _missing(rows: Sequence[Array], further: int) -> tuple[Missing, ...]:
     )
 
 
-def _is_miswired(rows: Sequence[Array], motors: int) -> bool:
+def _is_miswired(sizes: Array, sds: Array, motors: int) -> bool:
     """Whether a motor acts against its command, or follows the next one's, beyond doubt.
 
     Where that is so, constants differ from unit to unit as nothing that is true does: each unit is
     asked by its own precision, and the answers are added (Stouffer). Which motor it is they do not
     tell, because the constants have given way.
     """
-    count = len(_FORCES) + 2 * motors
-    kinds = [(at, _REVERSED) for at in range(motors)]
-    kinds += [(motors + at, _CROSSED) for at in range(motors) if motors > 1]
-    for at, least in kinds:
-        asked = [_beside(one, len(_FORCES) + at, count) for one in rows]
-        # A motor may follow another's command either way.
-        steps = [((size if at < motors else abs(size)) - least) / sd for size, sd in asked]
-        if sum(steps) / math.sqrt(len(steps)) > -ndtri(ALPHA / len(kinds)):
-            return True
-    return False
+    # A motor may follow another's command either way; a lone one has no other.
+    crossed = np.abs(sizes[:, motors:]) - _CROSSED
+    beyond = np.hstack([sizes[:, :motors] - _REVERSED, crossed]) / sds
+    asked = beyond[:, : 2 * motors if motors > 1 else 1].sum(axis=0) / math.sqrt(len(sizes))
+    return bool(asked.max() > -ndtri(ALPHA / len(asked)))
 
 
 def _skill(
