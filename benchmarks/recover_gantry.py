@@ -13,17 +13,18 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from robo_eval.agents import make_agent
 from robo_eval.core.spread import done
 from robo_eval_calibration.fit import Fitted, fitted
 from robo_eval_calibration.innovations import delayed
+from robo_eval_calibration.motions import simulated
 from robo_eval_calibration.recordings import Array, Recording
 from robo_eval_sim.tasks.cartpole3d.environment import CartPole3DEnv
-from robo_eval_sim.tasks.cartpole3d.layout import CART_VELOCITY, ENV, PUSHES, TICK_S, has_fallen
+from robo_eval_sim.tasks.cartpole3d.layout import CART_VELOCITY, PUSHES, TICK_S, has_fallen
 from robo_eval_sim.tasks.cartpole3d.spec import SPEC
 
 HIDDEN = {
@@ -67,38 +68,31 @@ CASES: dict[str, tuple[Mapping[str, float], Fault | None]] = {
 }
 
 
+class Faulty(CartPole3DEnv):
+    """A stand-in whose pushes and forces are others than the simulator's, for one episode."""
+
+    def __init__(self, fault: Fault, constants: Mapping[str, float]) -> None:
+        super().__init__(balls=0, constants=constants)
+        self._fault, self._delay = fault, constants["delay_s"] / TICK_S
+        self._asked: list[Array] = []
+
+    def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """As of any environment, with what is wrong."""
+        self._asked.append(self._fault.push(np.array(PUSHES[action])))
+        state = self.physical_state()
+        row = np.array([*state["cart_position"], *state["cart_velocity"]])
+        x, y = delayed(np.array(self._asked), self._delay)[-1] + self._fault.force(row)
+        now = self.advance((float(x), float(y)))
+        is_over = has_fallen(*now[4:8]) or len(self._asked) == SPEC.max_ticks
+        return self._observe(now), 0.0, is_over, False, {}
+
+
 def recorded(constants: Mapping[str, float], seed: int, fault: Fault | None = None) -> Recording:
     """An episode of the balancer on a stand-in, as its sensors saw it."""
-    env = CartPole3DEnv(balls=0, constants=constants)
-    agent = make_agent("balancer")
-    agent.reset(seed=seed)
-    observation, _ = env.reset(seed=seed)
-    seen, commands, is_over = [observation[:11]], [], False
-    while not is_over:
-        action = int(agent.act(observation))
-        commands.append(PUSHES[action])
-        if fault is None:
-            observation, _, terminated, truncated, _ = env.step(action)
-            is_over = terminated or truncated
-        else:
-            pushes = np.array([fault.push(np.array(one)) for one in commands])
-            state = env.physical_state()
-            row = np.array([*state["cart_position"], *state["cart_velocity"]])
-            x, y = delayed(pushes, constants["delay_s"] / TICK_S)[-1] + fault.force(row)
-            now = env.advance((float(x), float(y)))
-            observation = env._observe(now)
-            is_over = has_fallen(*now[4:8]) or len(commands) == SPEC.max_ticks
-        seen.append(observation[:11])
+    env = CartPole3DEnv(balls=0, constants=constants) if fault is None else Faulty(fault, constants)
+    played = simulated(env, SPEC, "balancer", seed)
     env.close()
-    return Recording(
-        id=f"rec-{seed}",
-        env=ENV,
-        keywords={"balls": 0},
-        side="sim",
-        stamp_ns=np.arange(len(seen)) * round(TICK_S * 1e9),
-        states=CartPole3DEnv.channels(np.array(seen)),
-        commands=np.array(commands),
-    )
+    return replace(played, keywords={"balls": 0})
 
 
 def repeat(job: tuple[str, int, int]) -> tuple[Fitted, list[int]]:

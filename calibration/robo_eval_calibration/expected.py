@@ -1,10 +1,10 @@
-"""What recordings will tell of constants before anything is fitted, and which motion tells more."""
+"""What recordings will tell of constants before anything is fitted."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -78,39 +78,3 @@ def expected(
         correlations=correlations_of(covariance_of(stacked, spans)),
         singular_value=math.sqrt(max(0.0, least)),
     )
-
-
-def next_motions(
-    model: Model,
-    recordings: Sequence[Recording],
-    candidates: Mapping[str, Callable[[], Sequence[Recording]]],
-    constants: Mapping[str, float],
-    noise: Mapping[str, float],
-    given: Mapping[str, float] | None = None,
-) -> list[tuple[str, Expected]]:
-    """Motions by what they would tell beside the recordings there are, the best first.
-
-    One in which a constant is known to be more, as by a load, is a unit with one without.
-
-    Args:
-        model: The simulator.
-        recordings: Those there are.
-        candidates: By name, each a function that simulates some recordings of a motion.
-        constants: As of `expected`.
-        noise: As of `expected`.
-        given: As of `expected`.
-    """
-    told = [
-        (name, expected(model, _beside(recordings, play()), constants, noise, given))
-        for name, play in candidates.items()
-    ]
-    return sorted(told, key=lambda one: -one[1].singular_value)
-
-
-def _beside(there: Sequence[Recording], more: Sequence[Recording]) -> list[Recording]:
-    """Recordings and further ones, grouped where those differ in what is known."""
-    if not any(one.known for one in more):
-        return [*there, *more]
-    return [
-        replace(one, group=f"next-{at}") for part in (there, more) for at, one in enumerate(part)
-    ]

@@ -11,17 +11,16 @@ import yaml
 
 from robo_eval.agents import agent_names, make_agent
 from robo_eval.core.task import TaskSpec
-from robo_eval_calibration.expected import Expected, expected, next_motions
+from robo_eval_calibration.expected import Expected, expected
 from robo_eval_calibration.innovations import Model
 from robo_eval_calibration.recordings import LEAST_TICKS, Gathered, Recording, channels_of
 
-_RECORDINGS: Final = 2
-"""Of each motion that is simulated."""
 _BESIDE: Final = 6
 """Recordings there are that a motion is looked at beside, at most."""
 _EPISODES: Final = 4
-_FIRST_SEED: Final = 500_000
-"""Far from those that plans begin with, so that no start is recorded twice."""
+_SEEDS: Final = (500_000, 500_001)
+"""Of each motion that is simulated: far from those that plans begin with, so that no start is
+recorded twice."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,38 +57,39 @@ def next_motion(
         noise: Of sensors and hidden force, by constant.
         given: Constants that are known.
     """
+    import gymnasium
+
     task, example = gathered.task, gathered.recordings[0]
-    nominal = {one.name: one.nominal for one in task.constants} | dict(given)
+    nominal = {one.name: one.nominal for one in task.constants}
     # Which motion tells most is the same beside more of them, and takes no longer to say.
     there = gathered.recordings[:_BESIDE]
     if len(there) < len(gathered.recordings):
         now = expected(model, there, nominal, noise, given)
-    found = next_motions(
-        model,
-        there,
-        {
-            name: lambda name=name: _simulated(task, example, name, noise)  # type: ignore[misc]
-            for name in _agents(task)
-        },
-        nominal,
-        noise,
-        given,
-    )
-    if not found or found[0][1].singular_value <= now.singular_value:
+    told = {"": now}
+    env = gymnasium.make(task.env, **dict(example.keywords), constants=dict(noise))
+    for policy in _agents(task):
+        played = [simulated(env, task, policy, seed) for seed in _SEEDS]
+        # Such as would be refused as recordings tell nothing.
+        played = [
+            one for one in played if one.ticks >= LEAST_TICKS and np.ptp(one.commands, axis=0).any()
+        ]
+        told[policy] = expected(model, [*there, *played], nominal, noise, given)
+    env.close()
+    policy = max(told, key=lambda name: told[name].singular_value)
+    if not policy:
         return None
-    policy, best = found[0]
     plan = {
         "name": f"What to record next of {example.robot}",
         "tasks": [{"env": task.env, "levels": [0], "kwargs": _own(example)}],
         "policies": [policy],
         "episodes": _EPISODES,
-        "seeds": {"first": _FIRST_SEED},
+        "seeds": {"first": _SEEDS[0]},
         "sides": [example.side],
         "traces": "all",
     }
     return Motion(
         policy=policy,
-        singular_value=best.singular_value,
+        singular_value=told[policy].singular_value,
         without=now.singular_value,
         plan=yaml.safe_dump(plan, sort_keys=False),
     )
@@ -109,34 +109,22 @@ def _own(example: Recording) -> dict[str, Any]:
     return kept | ({"constants": dict(example.constants)} if example.constants else {})
 
 
-def _simulated(
-    task: TaskSpec, example: Recording, policy: str, noise: Mapping[str, float]
-) -> list[Recording]:
-    """Episodes of an agent in the simulator as it is, with noise; those that can tell anything."""
-    import gymnasium
-
-    env = gymnasium.make(task.env, **dict(example.keywords), constants=dict(noise))
-    agent, found = make_agent(policy), []
-    for seed in range(_FIRST_SEED, _FIRST_SEED + _RECORDINGS):
-        seen, _ = env.reset(seed=seed)
-        agent.reset(seed=seed)
-        rows, actions, is_over = [seen], [], False
-        while not is_over:
-            actions.append(agent.act(seen))
-            seen, _, terminated, truncated, _ = env.step(actions[-1])
-            rows.append(seen)
-            is_over = terminated or truncated
-        # Commands that never change are refused as recordings.
-        if len(actions) >= LEAST_TICKS and np.unique(actions).size > 1:
-            found.append(
-                Recording(
-                    id=f"{policy}-{seed}",
-                    env=task.env,
-                    side="sim",
-                    stamp_ns=np.arange(len(rows)) * round(1e9 * task.tick_s),
-                    states=channels_of(task, np.array(rows)),
-                    commands=np.array(task.pushes)[np.array(actions, dtype=int)],
-                )
-            )
-    env.close()
-    return found
+def simulated(env: Any, task: TaskSpec, policy: str, seed: int) -> Recording:  # noqa: ANN401
+    """An episode of an agent in an environment, as its sensors saw it."""
+    agent = make_agent(policy)
+    agent.reset(seed=seed)
+    seen, _ = env.reset(seed=seed)
+    rows, actions, is_over = [seen], [], False
+    while not is_over:
+        actions.append(int(agent.act(seen)))
+        seen, _, terminated, truncated, _ = env.step(actions[-1])
+        rows.append(seen)
+        is_over = terminated or truncated
+    return Recording(
+        id=f"{policy}-{seed}",
+        env=task.env,
+        side="sim",
+        stamp_ns=np.arange(len(rows)) * round(1e9 * task.tick_s),
+        states=channels_of(task, np.array(rows)),
+        commands=np.array(task.pushes)[actions],
+    )

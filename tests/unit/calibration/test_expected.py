@@ -2,7 +2,7 @@
 
 import pytest
 
-from robo_eval_calibration.expected import expected, next_motions
+from robo_eval_calibration.expected import expected
 from robo_eval_calibration.held_out import MOST_LEFT, held_out
 from robo_eval_calibration.innovations import physics_of
 from robo_eval_calibration.intervals import Verdict, half_width
@@ -24,18 +24,20 @@ def test_expected_half_widths_are_those_of_the_fit(gantry, play, nominal, noise,
     assert foreseen.judged["slide_friction_n_s_m"].verdict is Verdict.WEAK
 
 
-def test_a_load_is_the_next_motion_where_the_gain_is_unknown(gantry, play, nominal, hidden, noise):
+def test_a_load_tells_the_gain_and_excitation_does_not(gantry, play, nominal, hidden, noise):
     heavy = {"hidden": hidden | {"cart_mass_kg": 1.8}, "known": {"cart_mass_kg": 0.5}}
-    candidates = {
-        "balancer": lambda: [play(seed) for seed in (9, 10)],
-        "excited": lambda: [play(seed, excited=0.3) for seed in (9, 10)],
-        "loaded": lambda: [play(seed, **heavy) for seed in (9, 10)],
-    }
-    there = [play(seed) for seed in (0, 1)]
-    told = next_motions(gantry, there, candidates, nominal, noise | FORCE, {"pole_mass_kg": 0.1})
-    assert [name for name, _ in told] == ["loaded", "excited", "balancer"]
-    widths = {name: one.half_widths["push_gain"] for name, one in told}
-    assert widths["loaded"] < 0.2 * widths["balancer"]
+
+    def told(**how):
+        pairs = [
+            (play(seed, group=f"g{seed}"), play(seed + 9, group=f"g{seed}", **how))
+            for seed in (0, 1)
+        ]
+        recordings = [one for pair in pairs for one in pair]
+        return expected(gantry, recordings, nominal, noise | FORCE, {"pole_mass_kg": 0.1})
+
+    loaded, excited, plain = told(**heavy), told(excited=0.3), told()
+    assert loaded.singular_value > excited.singular_value > plain.singular_value
+    assert loaded.half_widths["push_gain"] < 0.2 * plain.half_widths["push_gain"]
 
 
 def test_constants_are_accepted_where_errors_fall_on_other_recordings(

@@ -1,14 +1,14 @@
 """The constants of CartPole3D are found in what its own environment plays."""
 
+from dataclasses import replace
+
 import gymnasium
-import numpy as np
 import pytest
 
-from robo_eval.agents import make_agent
+from robo_eval.core.task import task_named
 from robo_eval_calibration.fit import fitted
-from robo_eval_calibration.recordings import Recording
-from robo_eval_sim.tasks.cartpole3d.environment import CartPole3DEnv
-from robo_eval_sim.tasks.cartpole3d.layout import ENV, PUSHES
+from robo_eval_calibration.motions import simulated
+from robo_eval_sim.tasks.cartpole3d.layout import ENV
 
 
 @pytest.fixture(scope="module")
@@ -16,21 +16,9 @@ def recorded(hidden, noise):
     def of(seed):
         constants = hidden | noise | {"force_noise_n": 0.3, "force_memory_s": 0.4}
         env = gymnasium.make(ENV, balls=0, constants=constants)
-        agent = make_agent("balancer")
-        agent.reset(seed=seed)
-        observation, _ = env.reset(seed=seed)
-        seen, commands, is_over = [observation[:11]], [], False
-        while not is_over:
-            commands.append(PUSHES[int(agent.act(observation))])
-            observation, _, terminated, truncated, _ = env.step(int(agent.act(observation)))
-            is_over = terminated or truncated
-            seen.append(observation[:11])
+        played = simulated(env, task_named(ENV), "balancer", seed)
         env.close()
-        return Recording(
-            id=f"rec-{seed}", env=ENV, keywords={"balls": 0}, side="sim",
-            stamp_ns=np.arange(len(seen)) * 20_000_000,
-            states=CartPole3DEnv.channels(np.array(seen)), commands=np.array(commands),
-        )  # fmt: skip
+        return replace(played, keywords={"balls": 0})
 
     return of
 
