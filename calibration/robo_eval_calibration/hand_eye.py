@@ -15,16 +15,15 @@ from robo_eval.core.defaults import LEVEL
 from robo_eval.core.errors import InputError
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.wording import counted
-from robo_eval.stats.estimate import without_interval
 from robo_eval.stats.quantiles import stdtrit
-from robo_eval_calibration.offsets import ANGLES, LEAST, LENGTHS, Array, Offset, Table, unknown
+from robo_eval_calibration.offsets import ANGLES, LENGTHS, Array, Offset, Table, unknown
 
 _NUMBERS: Final = {f"{axis}_m": "m" for axis in "xyz"} | {f"r{axis}_rad": "rad" for axis in "xyz"}
 """What is found: the position, and the rotation vector."""
+_LEAST: Final = 4
+"""Stations, so that three are there where one is left out."""
 _PARALLEL: Final = 0.05
 """Rotations about a second axis, by those about the first, below which there is but one axis."""
-_BETTER: Final = 5.0
-"""How many times smaller residuals have to be for another meaning of the poses to be likely."""
 _EXACT: Final = 1e-6
 """Residuals, rad and m, below which poses are as good as exact."""
 _UNIT: Final = 0.01
@@ -110,9 +109,8 @@ def hand_eye(path: Path, *, fixed: bool = False, level: float = LEVEL) -> Offset
 
     Returns:
         Position (m) and rotation vector (rad), with verdict `found`, `too few`, `parallel` where
-        the hand turned about one axis only, `contradicts` where poses mean something else, or `does
-        not fit` where much of what the stations move is left over, or the target is too near or far
-        to be seen.
+        the hand turned about one axis only, or `does not fit` where much of what the stations move
+        is left over, or the target is too near or far to be seen.
 
     Raises:
         InputError: As `read_poses`.
@@ -125,8 +123,8 @@ def hand_eye(path: Path, *, fixed: bool = False, level: float = LEVEL) -> Offset
     table = Table(path)
     hand, target = (read_poses(table, name) for name in ("hand", "target"))
     of, n = "camera in the base" if fixed else "camera in the hand", len(hand.p)
-    if n < LEAST:
-        reason = f"{counted(n, 'station')}; take at least {LEAST}, better 12"
+    if n < _LEAST:
+        reason = f"{counted(n, 'station')}; take at least {_LEAST}, better 12"
         return unknown(of, "too few", reason, n, **_NUMBERS)
     hand = hand.inverse() if fixed else hand
     first, second = np.triu_indices(n, 1)
@@ -140,9 +138,7 @@ def hand_eye(path: Path, *, fixed: bool = False, level: float = LEVEL) -> Offset
         return unknown(of, "parallel", reason, n, **_NUMBERS)
     found = _refined(hand, target, _closed(hand, target))
     rest = _residuals(found, hand, target)
-    if other := _better(hand, target, rest):
-        return unknown(of, "contradicts", other, n, **_NUMBERS)
-    others = ~np.eye(n, dtype=np.bool_)[: n if n > LEAST else 0]
+    others = ~np.eye(n, dtype=np.bool_)
     again = [_refined(hand.take(own), target.take(own), found) for own in others]
     told = _told(of, found, again, rest, table.lines, level)
     if doubt := _doubt(hand, target, rest):
@@ -194,21 +190,6 @@ def _refined(hand: Poses, target: Poses, start: Poses) -> Poses:
     return moved(optimize.least_squares(error, np.zeros(6), method="lm", ftol=_EXACT).x)
 
 
-def _better(hand: Poses, target: Poses, rest: tuple[Array, Array]) -> str | None:
-    """Which other meaning of the poses fits far better; None if none does.
-
-    Either kind of pose the other way round comes to the same, and both come to none.
-    """
-    other = hand.inverse()
-    size = max(_size(_residuals(_closed(other, target), other, target)[1]), _EXACT)
-    if _BETTER * size > _size(rest[1]):
-        return None
-    return (
-        f"poses fit {_size(rest[1]) / size:.0f} times better the other way round: is the camera"
-        " fixed (--fixed) or on the hand (without), or target_... the camera in the target's frame?"
-    )
-
-
 def _doubt(hand: Poses, target: Poses, rest: tuple[Array, Array]) -> str | None:
     """Why these poses, or their units, cannot be right; None if they can."""
     turned = _size((hand.turn.mean().inv() * hand.turn).as_rotvec())
@@ -218,7 +199,8 @@ def _doubt(hand: Poses, target: Poses, rest: tuple[Array, Array]) -> str | None:
         if left > max(_FITS * all_of_it, _EXACT):
             return (
                 f"the stations move by {all_of_it:.2g} {unit}, and {left:.2g} {unit} are left over:"
-                " check units, the order of the lines, and that the target did not move"
+                " check units, the order of the lines, that the target did not move, and whose pose"
+                " in whose frame each is; a camera beside the robot needs --fixed"
             )
     if not _SEEN[0] <= away <= _SEEN[1]:
         return (
@@ -234,13 +216,6 @@ def _told(
 ) -> Offset:  # fmt: skip
     value, n = _vector(found, None), len(lines)
     residuals = {"root_mean_square_rad": _size(rest[0]), "root_mean_square_m": _size(rest[1])}
-    if not again:
-        reason = f"no interval: {n} stations; take at least {LEAST + 1}, better 12"
-        numbers = {
-            name: without_interval(float(x), n=n, reason=reason, level=level, unit=unit)
-            for (name, unit), x in zip(_NUMBERS.items(), value, strict=True)
-        }
-        return Offset(of=of, verdict="found", numbers=numbers, residuals=residuals, reason=reason)
     others = np.array([_vector(one, value) for one in again])
     scatter = np.sqrt((n - 1) * others.var(axis=0))
     half = float(stdtrit(n - 1, 0.5 + level / 2.0)) * scatter

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize, sparse, stats
+from scipy import optimize, stats
 
 from robo_eval.core.defaults import LEVEL
 from robo_eval.core.errors import InputError
@@ -37,8 +38,9 @@ _LOOSE: Final = {"rad": 0.1, "m": 0.01}
 _FITS: Final = 0.25
 """Nor if that is more than this share of how far the joint was moved."""
 _ROUNDING: Final = 1e-9
-_ODD: Final = 0.05
-"""Share of round trips that may contradict the others before no steady clock is believed in."""
+_GOALS: Final = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
+"""Least and largest offset, then drift."""
+_USELESS: Final = ("too few", "does not fit", "grows", "parallel", "not steady")
 _SLACK: Final = 1e-6
 """How exactly the solver keeps to bounds, as a share of a round trip."""
 
@@ -118,7 +120,7 @@ class Offset:
         verdict: In a word or two.
         numbers: What was found, by name, each with its interval.
         residuals: What that leaves unexplained, by names that end in their unit.
-        lines: Lines of the file that fit worst, or were left out.
+        lines: Lines of the file that fit worst.
         reason: What to mind; None if nothing.
     """
 
@@ -128,6 +130,11 @@ class Offset:
     residuals: Mapping[str, float] = field(default_factory=dict)
     lines: tuple[int, ...] = ()
     reason: str | None = None
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether there are numbers, and they mean what they should."""
+        return self.verdict not in _USELESS
 
     def says(self, name: str) -> str:
         """The verdict on one of its numbers: a drift has its own, as its interval has."""
@@ -244,7 +251,8 @@ def clock_offset(path: Path) -> Offset:
     Columns are `a_send_UNIT`, `b_receive_UNIT`, `b_send_UNIT`, `a_receive_UNIT`: a asks, b
     receives and answers, a receives; each by the clock of its machine. Every message bounds the
     offset from one side, as it cannot arrive before it was sent. Slow ones bound it loosely, so
-    that none of them moves the result; bounds that contradict each other mean that a clock was set.
+    that none of them moves the result; bounds that contradict each other mean that a clock was set,
+    or a stamp is wrong.
 
     Returns:
         `offset` of b less a in the middle of the record (s), and `drift`, by how much it grows
@@ -278,16 +286,16 @@ def clock_offset(path: Path) -> Offset:
         (upper - zero) / scale,
         (lower - zero) / scale,
     )
-    wrong = _contradicting(when, upper, lower)
-    if wrong.sum() > max(1, _ODD * n):
-        parts = ((when[:, :k], upper[:k], lower[:k]) for k in range(1, n + 1))
-        first = next(k for k, part in enumerate(parts) if _contradicting(*part).any())
+    if not _is_possible(when, upper, lower):
+        first = bisect_left(
+            range(1, n + 1), 1, key=lambda k: not _is_possible(when[:, :k], upper[:k], lower[:k])
+        )
         reason = (
             f"line {table.lines[first]} contradicts those before it: a clock was set or changed its"
-            " pace, or columns are confused; use round trips of one steady stretch"
+            " pace, a stamp is wrong, or columns are confused; use round trips of one steady"
+            " stretch"
         )
         return unknown(of, "not steady", reason, n, offset="s", drift="s/s")
-    when, upper, lower = when[:, ~wrong], upper[~wrong], lower[~wrong]
     ends = _bounds(when, upper, lower)
     line = ends.mean(axis=1) @ np.vstack([np.ones(len(upper)), when.mean(axis=0)])
     low, high = (float(end) for end in ends[0] * scale + zero)
@@ -298,7 +306,6 @@ def clock_offset(path: Path) -> Offset:
             ("offset", "s", (low, high)), ("drift", "s/s", ends[1] * scale / half),
         )
     }  # fmt: skip
-    left_out = tuple(table.lines[i] for i in np.flatnonzero(wrong))
     return Offset(
         of=of,
         verdict="ahead" if low > 0.0 else "behind" if high < 0.0 else "none shown",
@@ -307,36 +314,22 @@ def clock_offset(path: Path) -> Offset:
             "median_s": float(np.median(np.abs(0.5 * (upper + lower) - line))) * scale,
             "shortest_round_trip_s": float((upper - lower).min()) * scale,
         },
-        lines=left_out,
-        reason=f"{counted(len(left_out), 'round trip')} left out" if left_out else None,
     )
 
 
-def _rows(when: Array) -> Array:
-    """Factors of offset and drift in `rows @ (offset, drift) <= (upper, -lower)`."""
-    ones = np.ones(when.shape[1])
-    return np.vstack([np.column_stack([ones, when[0]]), -np.column_stack([ones, when[1]])])
+def _limits(when: Array, upper: Array, lower: Array) -> dict[str, Any]:
+    """Which offsets and drifts belong to lines through all bounds."""
+    ones = np.ones_like(when[0])
+    rows = np.vstack([np.column_stack([ones, when[0]]), -np.column_stack([ones, when[1]])])
+    return {"A_ub": rows, "b_ub": np.r_[upper, -lower] + _SLACK, "bounds": (None, None)}
 
 
-def _contradicting(when: Array, upper: Array, lower: Array) -> NDArray[np.bool_]:
-    """Round trips whose bounds a line misses that misses all bounds by the least in sum."""
-    n = 2 * when.shape[1]
-    found = optimize.linprog(
-        np.repeat([0.0, 1.0], [2, n]),
-        A_ub=sparse.hstack([sparse.csr_array(_rows(when)), -sparse.eye_array(n)]),  # type: ignore[call-overload]
-        b_ub=np.concatenate([upper, -lower]),
-        bounds=[(None, None)] * 2 + [(0.0, None)] * n,
-    )
-    missed: NDArray[np.bool_] = (found.x[2:].reshape(2, -1) > _SLACK).any(axis=0)
-    return missed
+def _is_possible(when: Array, upper: Array, lower: Array) -> bool:
+    return bool(optimize.linprog([0.0, 0.0], **_limits(when, upper, lower)).success)
 
 
 def _bounds(when: Array, upper: Array, lower: Array) -> Array:
     """Least and largest offset and drift of lines through all bounds, shape (2, 2)."""
-    rows, limits = _rows(when), np.concatenate([upper, -lower]) + _SLACK
-    goals = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
-    found = [
-        np.asarray(optimize.linprog(goal, A_ub=rows, b_ub=limits, bounds=(None, None)).x)
-        for goal in goals
-    ]
-    return np.array([[found[0][0], found[1][0]], [found[2][1], found[3][1]]])
+    limits = _limits(when, upper, lower)
+    ends = [optimize.linprog(goal, **limits).x @ np.abs(goal) for goal in _GOALS]
+    return np.reshape(ends, (2, 2))

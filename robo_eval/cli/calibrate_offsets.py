@@ -28,13 +28,14 @@ def joints(file: FileArgument, *, json: JsonOption = False) -> None:
     """Say how far the zero of each joint is off.
 
     Columns: `joint`, `reference_deg` (where it was, by a gauge or a fixture) and `measured_deg`
-    (what its encoder said); also in rad, m, cm or mm.
+    (what its encoder said); also in rad, m, cm or mm. Exit code 1 if a joint has no offset that can
+    be used.
 
     Example: robo-eval calibrate offsets joints zeros.csv
     """
     from robo_eval_calibration.offsets import joint_offsets
 
-    _tell(joint_offsets(file), json=json)
+    _tell(file, joint_offsets(file), json=json)
 
 
 @app.command("hand-eye", short_help="Where a camera is on the hand, or beside the robot.")
@@ -51,12 +52,13 @@ def hand_eye(
     A line a station: `hand_x_m`, `hand_y_m`, `hand_z_m`, `hand_qx`, `hand_qy`, `hand_qz`, `hand_qw`
     of the hand in the base, and `target_...` of the target in the camera. In place of quaternions
     rotation vectors will do: `target_rx_rad`, `target_ry_rad`, `target_rz_rad`, or in deg.
+    Exit code 1 if no pose can be used.
 
     Example: robo-eval calibrate offsets hand-eye stations.csv
     """
     from robo_eval_calibration.hand_eye import hand_eye as found_in
 
-    _tell([found_in(file, fixed=fixed)], json=json)
+    _tell(file, [found_in(file, fixed=fixed)], json=json)
 
 
 @app.command("clock", short_help="Offset and drift between the clocks of two machines.")
@@ -64,23 +66,41 @@ def clock(file: FileArgument, *, json: JsonOption = False) -> None:
     """Say how far the clock of machine b is ahead of that of a, and how it drifts.
 
     A line a round trip: `a_send_ns`, `b_receive_ns`, `b_send_ns`, `a_receive_ns`; a asks, b
-    answers; also in us, ms or s.
+    answers; also in us, ms or s. Exit code 1 if no offset can be used.
 
     Example: robo-eval calibrate offsets clock pings.csv
     """
     from robo_eval_calibration.offsets import clock_offset
 
-    _tell([clock_offset(file)], json=json, title="offset of clocks, with its bounds")
+    _tell(file, [clock_offset(file)], json=json, title="offset of clocks, with its bounds")
 
 
 def _tell(
-    found: Sequence[Offset], *, json: bool, title: str = "offsets, with 95 % intervals"
+    file: Path,
+    found: Sequence[Offset],
+    *,
+    json: bool,
+    title: str = "offsets, with 95 % intervals",
 ) -> None:
+    """Print what was found.
+
+    Raises:
+        CheckFailedError: If something was found that cannot be used, or nothing.
+    """
+    from robo_eval.core.errors import CheckFailedError
+
     if json:
         from robo_eval.core.plain import plain
 
         print_json({"offsets": plain(found)})
-        return
+    else:
+        _print(found, title)
+    useless = [f"{one.of}: {one.verdict}" for one in found if not one.is_usable]
+    if useless:
+        raise CheckFailedError(f"{file}: no offset to use: {'; '.join(useless)}")
+
+
+def _print(found: Sequence[Offset], title: str) -> None:
     print_table(
         title,
         ("of", "", "value", "unit", "verdict"),
