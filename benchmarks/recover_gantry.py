@@ -74,16 +74,16 @@ class Faulty(CartPole3DEnv):
     def __init__(self, fault: Fault, constants: Mapping[str, float]) -> None:
         super().__init__(balls=0, constants=constants)
         self._fault, self._delay = fault, constants["delay_s"] / TICK_S
-        self._asked: list[Array] = []
+        self._pushes: list[Array] = []
 
-    def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+    def step(self, action: int | np.int64) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """As of any environment, with what is wrong."""
-        self._asked.append(self._fault.push(np.array(PUSHES[action])))
+        self._pushes.append(self._fault.push(np.array(PUSHES[action])))
         state = self.physical_state()
         row = np.array([*state["cart_position"], *state["cart_velocity"]])
-        x, y = delayed(np.array(self._asked), self._delay)[-1] + self._fault.force(row)
+        x, y = delayed(np.array(self._pushes), self._delay)[-1] + self._fault.force(row)
         now = self.advance((float(x), float(y)))
-        is_over = has_fallen(*now[4:8]) or len(self._asked) == SPEC.max_ticks
+        is_over = has_fallen(*now[4:8]) or len(self._pushes) == SPEC.max_ticks
         return self._observe(now), 0.0, is_over, False, {}
 
 

@@ -19,6 +19,10 @@ Verdict = Literal["ok", "warn", "refuse"]
 
 _SPAN: Final = 5
 """Ticks over which a rate is compared with the change of its position: noise counts less then."""
+_LEAST_TICKS: Final = 40
+"""Of all recordings: fewer tell hardly more than there are constants and noise to be found."""
+_MANY_TICKS: Final = 100
+"""Of fewer, motions look alike by chance, so that units and order are not compared."""
 _JUMP_S: Final = 1.0
 """No control loop waits so long for a state; a clock was set."""
 _RATE_OFF: Final = 0.02
@@ -123,6 +127,14 @@ def _numbers(recordings: Sequence[Recording], task: TaskSpec) -> Iterator[Findin
             yield _refuse(f"a command is no number in tick {silent[0, 0]}", "leave it out", one)
 
 
+def _length(recordings: Sequence[Recording], _task: TaskSpec) -> Iterator[Finding]:
+    ticks = sum(one.ticks for one in recordings)
+    if ticks < _MANY_TICKS:
+        say = _refuse if ticks < _LEAST_TICKS else _warn
+        text = f"too few: {ticks} ticks in {counted(len(recordings), 'recording')}"
+        yield say(text, f"record {_MANY_TICKS} ticks and more")
+
+
 def _clocks(recordings: Sequence[Recording], _task: TaskSpec) -> Iterator[Finding]:
     remedy = "let one clock stamp states, and set no clock while recording"
     for one in recordings:
@@ -175,7 +187,7 @@ def _units(recordings: Sequence[Recording], task: TaskSpec) -> Iterator[Finding]
     noise = np.sqrt(np.mean([_roughness(one) for one in recordings], axis=0))
     for rate, position in own.items():
         change, told = moved[:, position], summed[:, rate]
-        if len(change) < _SPAN or change.std() <= _TELLS * noise[position]:
+        if _SPAN * len(change) < _MANY_TICKS or change.std() <= _TELLS * noise[position]:
             continue
         if told.std() == 0.0:
             text = f"{names[rate]} stays the same while {names[position]} moves"
@@ -264,6 +276,7 @@ _CHECKS: Final[
 ] = {
     "origin": (_origin, "one task, one robot, no copies"),
     "numbers": (_numbers, "states and commands are numbers"),
+    "length": (_length, f"{_MANY_TICKS} ticks and more"),
     "clocks": (_clocks, "stamps go forward"),
     "rates": (_rates, "ticks take as long as those of the task"),
     "gaps": (_gaps, "no state was lost"),

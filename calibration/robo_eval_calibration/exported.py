@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 import numpy as np
 
 from robo_eval.core.errors import InputError
 from robo_eval.core.task import task_named
+from robo_eval.core.yaml_form import text_of
 from robo_eval.log.snapshot import Snapshot
+
+_URDF: Final = "<!-- robo-eval calibrate export -->"
+_JSON: Final = ('\n  "accepted": ', '\n  "constants": {', '\n  "disturbance": {')
+"""By which exports are known from files of others."""
 
 
 def as_json(snapshot: Snapshot) -> dict[str, Any]:
     """What is played, with units and intervals; no recording is named."""
+    played = snapshot.played()
+    fields = {"unit", "nominal", "low", "high", "verdict"}
     return {
         "name": snapshot.name,
         "task": snapshot.task,
@@ -21,18 +29,11 @@ def as_json(snapshot: Snapshot) -> dict[str, Any]:
         "valid": snapshot.valid.model_dump(mode="json", by_alias=True),
         "accepted": snapshot.accepted.verdict,
         "constants": {
-            name: {
-                "played": snapshot.played()[name],
-                "unit": one.unit,
-                "nominal": one.nominal,
-                "low": one.low,
-                "high": one.high,
-                "verdict": one.verdict,
-            }
+            name: {"played": played[name]} | one.model_dump(include=fields)
             for name, one in snapshot.constants.items()
         },
-        "noise": dict(snapshot.noise.sensors),
-        "disturbance": dict(snapshot.noise.force),
+        "noise": {name: played[name] for name in snapshot.noise.sensors if name in played},
+        "disturbance": {name: played[name] for name in snapshot.noise.force if name in played},
     }
 
 
@@ -56,7 +57,19 @@ def as_urdf(snapshot: Snapshot) -> tuple[str, list[str]]:
             lacking.append(name)
     if len(lacking) == len(played):
         raise InputError(f"{snapshot.task}: its model holds none of the constants; export --json")
-    return _model(snapshot, played), lacking
+    head, robot, rest = _model(snapshot, played).partition("<robot ")
+    return f"{head}{_URDF}\n{robot}{rest}", lacking
+
+
+def check_export(path: Path, *, urdf: bool) -> None:
+    """Refuse a file that was not exported so.
+
+    Raises:
+        InputError: If it was not.
+    """
+    text = text_of(path, "export")
+    if not all(mark in text for mark in ((_URDF,) if urdf else _JSON)):
+        raise InputError(f"{path}: was written by somebody else")
 
 
 def _model(snapshot: Snapshot, constants: Mapping[str, float]) -> str:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import yaml
 
 from robo_eval.agents import agent_names, make_agent
+from robo_eval.core.errors import InputError
+from robo_eval.core.plan import read_plan
 from robo_eval.core.task import TaskSpec
 from robo_eval_calibration.expected import Expected, expected
 from robo_eval_calibration.innovations import Model
@@ -18,6 +21,7 @@ from robo_eval_calibration.recordings import LEAST_TICKS, Gathered, Recording, c
 _BESIDE: Final = 6
 """Recordings there are that a motion is looked at beside, at most."""
 _EPISODES: Final = 4
+_NAME: Final = "What to record next of"
 _SEEDS: Final = (500_000, 500_001)
 """Of each motion that is simulated: far from those that plans begin with, so that no start is
 recorded twice."""
@@ -79,7 +83,7 @@ def next_motion(
     if not policy:
         return None
     plan = {
-        "name": f"What to record next of {example.robot}",
+        "name": f"{_NAME} {example.robot}",
         "tasks": [{"env": task.env, "levels": [0], "kwargs": _own(example)}],
         "policies": [policy],
         "episodes": _EPISODES,
@@ -93,6 +97,16 @@ def next_motion(
         without=now.singular_value,
         plan=yaml.safe_dump(plan, sort_keys=False),
     )
+
+
+def check_plan(path: Path) -> None:
+    """Refuse a file that holds no plan of what to record next.
+
+    Raises:
+        InputError: If it is none.
+    """
+    if not read_plan(path).name.startswith(_NAME):
+        raise InputError(f"{path}: is another plan")
 
 
 def _agents(task: TaskSpec) -> list[str]:

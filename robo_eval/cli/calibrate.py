@@ -15,7 +15,7 @@ from robo_eval.cli.output import (
     RayOption,
     TaskOption,
     WorkersOption,
-    check_folder_of,
+    check_own,
     next_steps,
     print_json,
     print_table,
@@ -85,9 +85,10 @@ def check(
     from robo_eval.log.directory import TrialDirectory
     from robo_eval.log.files import write_atomically
     from robo_eval_calibration.checkup import keep, passed
+    from robo_eval_calibration.motions import check_plan
 
     if plan is not None:
-        check_folder_of(plan)
+        check_own(plan, "plan of what to record next", "--next", check_plan)
     opened = TrialDirectory.open(trial)
     gathered = _gathered(opened, task, quiet=json)
     known = _given(given, gathered.task)
@@ -139,8 +140,6 @@ def fit(
 
     Example: robo-eval calibrate fit runs/gantry --out gantry.yaml
     """
-    from threadpoolctl import threadpool_limits
-
     from robo_eval.core.errors import CheckFailedError, InputError
     from robo_eval.log.directory import CALIBRATION, TrialDirectory
     from robo_eval.log.provenance import cores
@@ -149,15 +148,7 @@ def fit(
     from robo_eval_calibration.fit import fitted, model_of
     from robo_eval_calibration.made import LEAST, snapshot_name, snapshot_of, split
 
-    check_folder_of(out)
-    if out.exists():
-        try:
-            read_snapshot(out)
-        except InputError as err:
-            raise InputError(
-                f"{out}: is no calibration snapshot and would be replaced; name another file by"
-                " --out, or delete it"
-            ) from err
+    check_own(out, "calibration snapshot", "--out", read_snapshot)
     called = snapshot_name(name or out.stem)
     opened = TrialDirectory.open(trial)
     gathered = _gathered(opened, task, quiet=json)
@@ -178,7 +169,7 @@ def fit(
         where = "" if ray is not None else f"; {duration(cost / min(count, len(recordings)))} here"
         say(f"{counted(len(recordings), 'recording')} to fit, {len(held_out)} held out: about"
             f" {duration(cost)} of one core{where}")  # fmt: skip
-    with progress("fit", quiet=json) as told, threadpool_limits(1):
+    with progress("fit", quiet=json) as told:
         found = fitted(
             recordings,
             given=known,
@@ -277,19 +268,22 @@ def export(
 ) -> None:
     """Write what a snapshot found in a form that other programs read.
 
+    A file that is there is replaced only if it was written so.
+
     Example: robo-eval calibrate export gantry.yaml --urdf --out gantry.urdf
     """
     import json as form
+    from functools import partial
 
     from robo_eval.core.errors import InputError
     from robo_eval.log.files import write_atomically
     from robo_eval.log.snapshot import read_snapshot
-    from robo_eval_calibration.exported import as_json, as_urdf
+    from robo_eval_calibration.exported import as_json, as_urdf, check_export
 
     if urdf == json:
         raise InputError("choose one form: --urdf or --json")
     if out is not None:
-        check_folder_of(out)
+        check_own(out, "export of this form", "--out", partial(check_export, urdf=urdf))
     made = read_snapshot(snapshot)
     if urdf:
         text, lacking = as_urdf(made)
@@ -350,7 +344,8 @@ def _print_check(found: Checkup) -> None:
         for one in found.findings
     ]
     columns = ["check", "verdict", "found", "remedy"]
-    print_table(f"recordings of {found.task}", columns, rows, prose=(2, 3))
+    title = f"{counted(found.recordings, 'recording')} of {found.task}"
+    print_table(title, columns, rows, prose=(2, 3))
     _print_left_out(found.left_out)
     if found.constants:
         print_table(
@@ -409,8 +404,11 @@ def _print_fit(snapshot: Snapshot) -> None:
         say(f"{name}: {size:.3g}")
     if not force:
         say("no hidden force")
+    for warning in snapshot.clamped:
+        say(warning)
     if left.verdict == "structure":
         say(f"no constants explain these recordings: {'; '.join(left.reasons)}")
+        say("so nothing of them is played, neither noise nor force")
     elif left.skill is not None:
         say(f"the constants explain these recordings: skill {left.skill:.2f}")
 

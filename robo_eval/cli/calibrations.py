@@ -73,7 +73,10 @@ def _snapshot(entry: CalibrationPlan, plan: TrialPlan, folder: Path) -> dict[str
         raise InputError(f"sha256: {file} is another file than this plan was locked with")
     for index, task in enumerate(plan.tasks):
         for problem in snapshot.problems(task=task.env):
-            raise InputError(f"file: {file} does not fit tasks.{index}: {problem}")
+            raise InputError(
+                f"file: {file} does not fit tasks.{index}: {problem}; a plan that names it plays"
+                f" {snapshot.task} alone: give each other task a plan of its own"
+            )
     recordings = {}
     for row in snapshot.row_names():
         recording = row.partition("/")[2]
@@ -84,9 +87,8 @@ def _snapshot(entry: CalibrationPlan, plan: TrialPlan, folder: Path) -> dict[str
         recordings[recording] = {n: value for n, value in values.items() if n not in left_out}
     if not any(recordings.values()):
         raise InputError(f"play: {file} holds nothing of {', '.join(entry.play)}")
-    if not snapshot.accepted.verdict:
-        reason = snapshot.accepted.reason or "nobody says why"
-        typer.echo(f"{file}: is played, and was not accepted: {reason}", err=True)
+    for warning in snapshot.warnings:
+        typer.echo(f"{file}: is played: {warning}", err=True)
     name = entry.name or snapshot.name
     _READ[digest] = text
     return {

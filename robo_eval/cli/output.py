@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -106,6 +106,29 @@ def check_folder_of(file: Path) -> None:
     """
     if not file.absolute().parent.is_dir():
         raise InputError(f"{file}: there is no folder {file.absolute().parent}")
+
+
+def check_own(file: Path, what: str, option: str, read: Callable[[Path], object]) -> None:
+    """Refuse to write where a file of another kind would be replaced, or no folder is there.
+
+    Args:
+        file: What is to be written.
+        what: Of which kind it is.
+        option: By which it is named.
+        read: Raises an InputError where a file is of another kind.
+
+    Raises:
+        InputError: If one would be replaced.
+    """
+    check_folder_of(file)
+    try:
+        if file.exists():
+            read(file)
+    except InputError as err:
+        raise InputError(
+            f"{file}: is no {what} and would be replaced; name another file by {option}, or delete"
+            " it"
+        ) from err
 
 
 def quoted(path: object) -> str:

@@ -228,13 +228,40 @@ class Snapshot(Section):
                 own = one.by_recording[ids.index(recording)]
                 value = value if own is None else own
             found[name] = float(value if value is not None else 0.0)
-        found |= self.noise.sensors if noise else {}
-        found |= self.noise.force if force else {}
+        # Where no constants explain the recordings, noise and force hold what the model lacks.
+        is_explained = self.residuals.verdict == "explained"
+        found |= self.noise.sensors if noise and is_explained else {}
+        found |= self.noise.force if force and is_explained else {}
         # A recording's own estimate scatters, and may lie somewhat beyond what the simulator takes.
         spec = task_of(self.task)
         for known in () if spec is None else spec.constants:
             if known.name in found:
                 found[known.name] = min(max(found[known.name], known.low), known.high)
+        return found
+
+    @property
+    def warnings(self) -> list[str]:
+        """What who plays it should know, each in a sentence."""
+        found = self.clamped
+        if self.residuals.verdict == "structure":
+            found.append("no constants explain its recordings, so that all is played as nominal")
+        elif not self.accepted.verdict:
+            found.append(f"it was not accepted: {self.accepted.reason or 'nobody says why'}")
+        return found
+
+    @property
+    def clamped(self) -> list[str]:
+        """Estimates of single recordings beyond what the simulator takes, each in a sentence."""
+        found = []
+        for number, recording in enumerate(self.recordings):
+            played = self.played(recording.id)
+            for name, one in self.constants.items():
+                own = one.by_recording[number] if one.by_recording and one.kept is None else None
+                if own is not None and own != played[name]:
+                    found.append(
+                        f"{name} of {recording.id} is {own:.6g} {one.unit}, beyond what the"
+                        f" simulator takes: {played[name]:g} is played"
+                    )
         return found
 
     def numbers(self) -> Iterator[tuple[str, str, float]]:

@@ -116,6 +116,9 @@ def test_it_is_validated_on_what_was_held_out_and_exported(lab):
     as_json = json.loads(lab("calibrate", "export", "good.yaml", "--json").out)
     assert as_json["constants"]["cart_mass_kg"]["played"] == made.constants["cart_mass_kg"].value
     done = lab("calibrate", "export", "good.yaml", "--urdf", "--out", "gantry.urdf")
+    lab("calibrate", "export", "good.yaml", "--urdf", "--out", "gantry.urdf")  # its own kind
+    for _ in range(2):
+        lab("calibrate", "export", "good.yaml", "--json", "--out", "gantry.json")
     mass = made.constants["cart_mass_kg"].value
     assert f'<mass value="{mass!r}"/>' in (lab.folder / "gantry.urdf").read_text()
     # The model has no place for it, which is said.
@@ -184,6 +187,26 @@ def test_a_file_that_is_no_snapshot_is_not_replaced(lab, text):
     assert "no calibration snapshot" in told
     assert "--out" in told
     assert diary.read_bytes() == text.encode("latin-1")
+
+
+MINE = '<?xml version="1.0"?>\n<robot name="mine"/>\n'
+
+
+@pytest.mark.parametrize(
+    ("arguments", "option"),
+    [
+        (("check", "trial", *GIVEN), "--next"),
+        (("export", "made.yaml", "--json"), "--out"),
+        (("export", "made.yaml", "--urdf"), "--out"),
+    ],
+)
+@pytest.mark.parametrize("text", ["dear diary\n", yaml.safe_dump(PLAN), '{"constants": 1}', MINE])
+def test_a_file_of_another_kind_is_not_replaced(lab, arguments, option, text):
+    (lab.folder / "mine").write_text(text)
+    told = refused(lab, *arguments, option, "mine")
+    for word in ("mine: is no", "would be replaced", option):
+        assert word in told
+    assert (lab.folder / "mine").read_text() == text
 
 
 def test_bad_words_are_refused(lab):

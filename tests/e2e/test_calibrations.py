@@ -77,6 +77,8 @@ def test_a_snapshot_that_is_not_accepted_is_named_when_it_is_played(plan, capsys
     assert "not validated yet" in said
     plan_to_play(plan({"accepted": {"verdict": True, "reason": None}}))
     assert capsys.readouterr().err == ""
+    plan_to_play(plan({"residuals": {"verdict": "structure"}}))
+    assert "played as nominal" in capsys.readouterr().err
 
 
 def test_a_killed_run_is_resumed_and_an_edited_snapshot_is_seen(
@@ -240,6 +242,11 @@ def test_a_snapshot_past_its_end_fails_the_audit_and_is_said_in_the_report(plan,
             {},
             {"tasks": [{"env": "CartPole-v1", "quality_range": [0, 500]}]},
             r"tasks\.0: it is of task RoboEval/CartPole3D-v0, and CartPole-v1 is played",
+        ),
+        (
+            {},
+            {"tasks": [*PLAN["tasks"], {"env": "CartPole-v1", "quality_range": [0, 500]}]},
+            r"tasks\.1: .*CartPole-v1 is played; .*give each other task a plan of its own",
         ),
         (
             {},

@@ -110,6 +110,19 @@ def test_a_fault_is_found(clean, gantry, fault):
     assert all(one.recording in ("", clean[0].id, "copy") for one in found)
 
 
+@pytest.mark.parametrize(
+    ("recordings", "ticks", "verdict"), [(2, 12, "refuse"), (4, 12, "warn"), (4, 30, "ok")]
+)
+def test_two_recordings_of_12_ticks_are_too_few(play, gantry, recordings, ticks, verdict):
+    # Of these, a rate once looked like that of another channel.
+    every = [play(20 + seed, ticks=ticks) for seed in range(recordings)]
+    (found,) = said(every, gantry, "length")
+    assert found.verdict == verdict
+    if verdict != "ok":
+        assert f"too few: {recordings * ticks} ticks in {recordings} recordings" in found.text
+    assert {one.verdict for one in said(every, gantry, "units")} == {"ok"}
+
+
 @pytest.mark.parametrize("name", RATES)
 @pytest.mark.parametrize("scale", [57.29578, 1000.0, -1.0, 0.1])
 def test_a_rate_in_another_unit_is_refused(clean, gantry, name, scale):

@@ -113,6 +113,25 @@ def test_what_is_played():
         made.played("rec-9")
 
 
+def test_where_no_constants_explain_recordings_neither_noise_nor_force_is_played():
+    nominal = MASS.model_copy(update={"by_recording": (), "kept": 1.0})
+    made = snapshot(constants={"cart_mass_kg": nominal}, residuals=Residuals(verdict="structure"))
+    assert made.played() == made.played("rec-1") == {"cart_mass_kg": 1.0}
+    assert [("nominal" in one, "explain" in one) for one in made.warnings] == [(True, True)]
+
+
+def test_an_estimate_that_is_played_at_a_bound_is_told():
+    told = snapshot(accepted=Accepted(verdict=True, reason=None)).warnings
+    assert told == [
+        f"cart_mass_kg of rec-2 is {ABOVE:g} kg, beyond what the simulator takes: {HIGH:g} is"
+        " played"
+    ]
+    kept = MASS.model_copy(update={"kept": 1.0})
+    assert snapshot(constants={"cart_mass_kg": kept}, recordings=(
+        Used(id="rec-1", episode="e1"), Used(id="rec-2", episode="e2"),
+    )).clamped == []  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("given_", "word"),
     [
