@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 import shlex
 import shutil
+from dataclasses import replace
 
 import pytest
 import yaml
 
 from robo_eval.core.errors import InputError
+from robo_eval.core.plain import plain
 from robo_eval.core.plan import parse_plan
 from robo_eval.log.directory import TrialDirectory
 from robo_eval.log.snapshot import read_snapshot, write_snapshot
 from robo_eval_calibration import motions
-from robo_eval_calibration.checkup import checkup
+from robo_eval_calibration.checkup import checkup, kept
 from robo_eval_calibration.recordings import gathered, task_to_calibrate
 
 HIDDEN = {
@@ -37,6 +39,8 @@ GIVEN = (
     "--given", "push_gain=1", "--given", "pole_mass_kg=0.1", "--given", "slide_friction_n_s_m=0",
     "--given", "pole_com_height_m=1",
 )  # fmt: skip
+TASK = ("--task", "RoboEval/CartPole3D-v0")
+ALONE = ("--workers", "1")  # starting others takes longer
 
 
 @pytest.fixture(scope="module")
@@ -55,27 +59,36 @@ def lab(tmp_path_factory, commands):
 
     call.folder, call.play = folder, play
     play("trial")
-    call.checked = json.loads(call("calibrate", "check", "trial", *GIVEN, "--json").out)
-    call("calibrate", "fit", "trial", "--out", "made.yaml", "--hold-out", "0.5", *GIVEN)
+    call.said = call("calibrate", "check", "trial", *GIVEN, *TASK, "--next", "next.yaml").out
+    call.checked = json.loads((folder / "trial/calibration/check.json").read_text())
+    call("calibrate", "fit", "trial", "--out", "made.yaml", "--hold-out", "0.5", *GIVEN, *ALONE)
     return call
 
 
 def test_check_foretells_what_fit_finds(lab):
     assert {one["verdict"] for one in lab.checked["findings"]} == {"ok"}
     assert set(lab.checked["constants"]) == {"cart_mass_kg", "delay_s"}
-    kept = json.loads((lab.folder / "trial/calibration/check.json").read_text())
-    assert kept == lab.checked
     # It is no snapshot.
     assert TrialDirectory.open(lab.folder / "trial").calibration_files == []
 
 
 def test_the_next_step_of_check_says_what_was_said_to_it(lab):
-    task = ("--task", "RoboEval/CartPole3D-v0")
-    said = lab("calibrate", "check", "trial", *GIVEN, *task).out.splitlines()[-1]
-    assert shlex.split(said)[-len((*GIVEN, *task)) :] == [*GIVEN, *task]
+    said = lab.said.splitlines()[-1]
+    assert shlex.split(said)[-len((*GIVEN, *TASK)) :] == [*GIVEN, *TASK]
 
 
-def test_what_other_flags_were_checked_with_is_checked_again(lab):
+def test_what_was_checked_with_other_flags_is_checked_again(lab):
+    trial = TrialDirectory.open(lab.folder / "trial")
+    there = gathered(trial)
+    known = {name: float(x) for name, _, x in (one.partition("=") for one in GIVEN[1::2])}
+    assert plain(kept(trial, there, known)) == lab.checked
+    assert kept(trial, there, known | {"delay_s": 0.02}) is None
+    other = replace(there, recordings=there.recordings[1:])
+    assert kept(trial, other, known) is None
+
+
+@pytest.mark.slow
+def test_a_fit_with_other_flags_checks_again(lab):
     shutil.copytree(lab.folder / "trial", lab.folder / "again")
     other = ("--given", "delay_s=0.02", *GIVEN)
     lab("calibrate", "fit", "again", "--out", "again.yaml", *other)
@@ -85,9 +98,8 @@ def test_what_other_flags_were_checked_with_is_checked_again(lab):
 
 
 def test_what_to_record_next_is_the_same_robot_with_an_agent_that_commands(lab, monkeypatch):
-    said = lab("calibrate", "check", "trial", "--next", "next.yaml", *GIVEN).out
     plan = yaml.safe_load((lab.folder / "next.yaml").read_text())
-    assert f'agent "{plan["policies"][0]}"' in said
+    assert f'agent "{plan["policies"][0]}"' in lab.said
     assert plan["tasks"][0]["kwargs"] == {"balls": 0, "constants": HIDDEN}
     monkeypatch.setattr(motions, "agent_names", lambda: ["nothing"])
     there = gathered(TrialDirectory.open(lab.folder / "trial"))
@@ -163,18 +175,23 @@ def test_used_recordings_and_other_robots_are_refused(lab):
     assert (lab.folder / "made.yaml").read_bytes() == before
 
 
+@pytest.mark.slow
 def test_what_cannot_be_validated_here_is_to_be_with_another_trial(lab):
     none = lab("calibrate", "fit", "trial", "--out", "none.yaml", "--hold-out", "0", *GIVEN).out
     assert "4 recordings to fit" in none
     assert "validate with another trial" in none
     assert none.endswith("calibrate validate none.yaml OTHER_TRIAL\n")
     assert "never accepted" not in none
-    assert "no hidden force" in none
-    assert "force_memory_s" not in none
-    one = lab("calibrate", "fit", "trial", "--out", "one.yaml", "--hold-out", "0.75", *GIVEN).out
+
+
+def test_one_recording_makes_a_snapshot_that_is_never_accepted(lab):
+    how = ("--hold-out", "0.75", *GIVEN, *ALONE)
+    one = lab("calibrate", "fit", "trial", "--out", "one.yaml", *how).out
     assert "1 recording to fit, 3 held out" in one
     assert "1 recordings" not in one
     assert "one recording is never accepted" in one
+    assert "no hidden force" in one
+    assert "force_memory_s" not in one
     assert one.endswith("calibrate validate one.yaml trial\n")
 
 
@@ -229,6 +246,8 @@ def test_a_trial_that_cannot_serve_is_refused(lab):
     lab.play("idle", policies=idle, episodes=2)
     told = refused(lab, "fit", "idle", "--out", "bad.yaml", out="bad.yaml", code=1)
     assert "commands never change" in told
+    told = json.loads(lab("calibrate", "check", "idle", "--json", code=1).out)
+    assert told == json.loads((lab.folder / "idle/calibration/check.json").read_text())
 
 
 def test_what_is_left_out_is_named(lab):

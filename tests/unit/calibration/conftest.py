@@ -5,11 +5,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_limits
 
 from robo_eval.agents.cartpole3d.balancer import AxisPush
 from robo_eval.agents.cartpole3d.model import PlanarModel
 from robo_eval.agents.linear_quadratic import cost_to_go
 from robo_eval.core.task import Channel, Constant
+from robo_eval_calibration import innovations
 from robo_eval_calibration.fit import fitted
 from robo_eval_calibration.innovations import delayed
 from robo_eval_calibration.recordings import Recording
@@ -145,6 +147,13 @@ def play(
     )  # fmt: skip
 
 
+@pytest.fixture(scope="package", autouse=True)
+def one_thread():
+    """As fits have it: products of such small matrices take many times as long on several."""
+    with threadpool_limits(1):
+        yield
+
+
 @pytest.fixture(name="play", scope="session")
 def play_fixture():
     return play
@@ -166,6 +175,12 @@ def found(gantry, given):
     """A fit of four recordings of the true model."""
     recordings = [play(seed) for seed in range(4)]
     return fitted(recordings, model=gantry, given=given, profiles=False)
+
+
+@pytest.fixture
+def hasty(monkeypatch):
+    """Where the noise need not be found well."""
+    monkeypatch.setattr(innovations, "_EVALUATIONS", 25)
 
 
 @pytest.fixture(scope="session")

@@ -7,15 +7,10 @@ import pytest
 
 from robo_eval.core.errors import InputError, UnknownNameError
 from robo_eval_calibration import fit as module
-from robo_eval_calibration import innovations
 from robo_eval_calibration.fit import fitted
 from robo_eval_calibration.intervals import Verdict
 
-
-@pytest.fixture(autouse=True)
-def hasty(monkeypatch):
-    """Here the noise need not be found well; the session's fit is made before."""
-    monkeypatch.setattr(innovations, "_EVALUATIONS", 25)
+pytestmark = pytest.mark.usefixtures("found", "hasty")  # what others rest on is found well
 
 
 def verdicts(found):

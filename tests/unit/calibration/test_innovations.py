@@ -78,7 +78,7 @@ def test_a_filter_is_steady_where_no_formula_says_so(gantry, play, hidden, noise
 
 def test_noise_is_found_and_stays_above_its_floor(gantry, play, hidden, noise):
     quiet = noise | {"tilt_noise_rad": 0.0}
-    units = [[track(gantry, play(seed, noise=quiet), hidden)] for seed in range(4)]
+    units = [[track(gantry, play(seed, noise=quiet, ticks=80), hidden)] for seed in range(4)]
     declared = declared_noise(gantry.task)
     found, _ = likely_noise(gantry.task, units, declared)
     assert found["velocity_noise_m_s"] == pytest.approx(0.01, rel=0.15)

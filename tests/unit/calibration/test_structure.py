@@ -26,6 +26,7 @@ def test_the_true_model_lacks_nothing(found):
     assert said.share < 0.1
 
 
+@pytest.mark.usefixtures("hasty")
 def test_dry_friction_is_named_with_its_size(structure):
     said = structure(extra=lambda state: -0.3 * np.tanh(state[2:4] / 1e-3))
     assert list(named(said)) == ["dry friction"]
@@ -52,6 +53,7 @@ def test_a_wrong_sign_or_axis_is_no_matter_of_constants(structure, push):
     assert any("hidden force" in reason for reason in said.reasons)
 
 
+@pytest.mark.usefixtures("hasty")
 def test_one_recording_names_no_force(gantry, play, given):
     said = fitted([play(0, ticks=40)], model=gantry, given=given, profiles=False).structure
     assert all(one.p is None and not one.is_found for one in said.missing)

@@ -121,11 +121,9 @@ def test_where_no_constants_explain_recordings_neither_noise_nor_force_is_played
 
 
 def test_an_estimate_that_is_played_at_a_bound_is_told():
-    told = snapshot(accepted=Accepted(verdict=True, reason=None)).warnings
-    assert told == [
-        f"cart_mass_kg of rec-2 is {ABOVE:g} kg, beyond what the simulator takes: {HIGH:g} is"
-        " played"
-    ]
+    (told,) = snapshot(accepted=Accepted(verdict=True, reason=None)).warnings
+    assert told.startswith(f"cart_mass_kg of rec-2 is {ABOVE:g} kg, beyond")
+    assert told.endswith(f"{HIGH:g} is played")
     kept = MASS.model_copy(update={"kept": 1.0})
     assert snapshot(constants={"cart_mass_kg": kept}, recordings=(
         Used(id="rec-1", episode="e1"), Used(id="rec-2", episode="e2"),
