@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -233,7 +234,9 @@ def validate(
     recordings = unused(made, gathered.recordings)
     for problem in made.problems(robot=recordings[0].robot):
         raise InputError(f"{snapshot}: {problem}; name a trial of that robot")
-    not_refused(checked(recordings, gathered.task))
+    # Few ticks make the interval wide, and need no refusal.
+    findings = checked(recordings, gathered.task)
+    not_refused([one for one in findings if one.check != "length"])
     with threadpool_limits(1):
         found = validated(made, recordings, model_of(recordings[0]))
     verdict = accepted(made, found)
@@ -346,7 +349,8 @@ def _print_check(found: Checkup) -> None:
     columns = ["check", "verdict", "found", "remedy"]
     title = f"{counted(found.recordings, 'recording')} of {found.task}"
     print_table(title, columns, rows, prose=(2, 3))
-    _print_left_out(found.left_out)
+    for reason, number in Counter(found.left_out.values()).items():
+        say(f"left out: {counted(number, 'episode')} {reason}")
     if found.constants:
         print_table(
             "what a fit of these recordings will tell",
@@ -369,14 +373,6 @@ def _print_check(found: Checkup) -> None:
     confounded = [name for name, one in found.constants.items() if one.partners]
     if confounded:
         say(f"say one of {', '.join(confounded)} by --given if it is known, such as weighed")
-
-
-def _print_left_out(left_out: Mapping[str, str]) -> None:
-    """Why other episodes cannot serve, by reason."""
-    from collections import Counter
-
-    for reason, number in Counter(left_out.values()).items():
-        say(f"left out: {counted(number, 'episode')} {reason}")
 
 
 def _print_fit(snapshot: Snapshot) -> None:
