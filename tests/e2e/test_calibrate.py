@@ -210,14 +210,13 @@ MINE = '<?xml version="1.0"?>\n<robot name="mine"/>\n'
 
 
 @pytest.mark.parametrize(
-    ("arguments", "option"),
+    ("arguments", "option", "text"),
     [
-        (("check", "trial", *GIVEN), "--next"),
-        (("export", "made.yaml", "--json"), "--out"),
-        (("export", "made.yaml", "--urdf"), "--out"),
+        (("check", "trial", *GIVEN), "--next", yaml.safe_dump(PLAN)),
+        (("export", "made.yaml", "--json"), "--out", '{"constants": 1}'),
+        (("export", "made.yaml", "--urdf"), "--out", MINE),
     ],
 )
-@pytest.mark.parametrize("text", ["dear diary\n", yaml.safe_dump(PLAN), '{"constants": 1}', MINE])
 def test_a_file_of_another_kind_is_not_replaced(lab, arguments, option, text):
     (lab.folder / "mine").write_text(text)
     told = refused(lab, *arguments, option, "mine")
