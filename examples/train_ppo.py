@@ -9,27 +9,25 @@ nothing that lasts; grasping takes some hundred thousand. From training to a com
 """
 
 import argparse
-import json
 import shlex
 from pathlib import Path
 
 import gymnasium
+import yaml
 from stable_baselines3 import PPO
 
 from robo_eval.stats.proportions import wilson_interval
 from robo_eval.stats.resampling import mean_interval
 
-PLAN = """\
-name: PPO after {steps} steps
-tasks: [{{env: {task}}}]
-policies:
-  - {baseline}
-  - name: ppo
-    factory: robo_eval.agents.foreign:stable_baselines3
-    kwargs: {{path: {path}, algorithm: PPO}}
-    action_mode: {action_mode}
-episodes: {episodes}
-"""
+
+def entry(path: Path, name: str, **more: str) -> dict[str, object]:
+    """The policy of a plan that plays what was saved there."""
+    return {
+        "name": name,
+        "factory": "robo_eval.agents.foreign:stable_baselines3",
+        "kwargs": {"path": str(path), "algorithm": "PPO"},
+        **more,
+    }
 
 
 def main() -> None:
@@ -69,7 +67,14 @@ def main() -> None:
         given.save.parent.mkdir(parents=True, exist_ok=True)
         model.save(given.save)
         plan = given.save.with_suffix(".yaml")
-        plan.write_text(PLAN.format(path=json.dumps(str(given.save)), **vars(given)))
+        learnt = entry(given.save, "ppo", action_mode=given.action_mode)
+        content = {
+            "name": f"PPO after {given.steps} steps",
+            "tasks": [{"env": given.task}],
+            "policies": [given.baseline, learnt],
+            "episodes": given.episodes,
+        }
+        plan.write_text(yaml.safe_dump(content, sort_keys=False))
         command = shlex.join(
             ["robo-eval", "run", str(plan), "--out", str(given.save.with_suffix(""))]
         )
