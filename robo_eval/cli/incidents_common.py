@@ -145,21 +145,19 @@ def readable(log: str | None) -> AbstractContextManager[IncidentLog]:
 
 @contextmanager
 def checked(log: str | None) -> Iterator[IncidentLog]:
-    """Open the log that is meant to say numbers of it, and fail after that if it was changed.
+    """Open the log that is meant to say what is in it, and fail after that if it was changed.
 
     Raises:
         IncidentLogError: If it cannot be opened.
         CheckFailedError: If its records, or the lists that follow them, are not as recorded.
     """
     from robo_eval.core.errors import CheckFailedError
-    from robo_eval.core.wording import counted
     from robo_eval_incidents.verify import verify_log
 
     with readable(log) as found:
         yield found
-    if problems := verify_log(target_of(log)).problems:
-        more = f" (and {counted(len(problems) - 1, 'more problem')})" * (len(problems) > 1)
-        raise CheckFailedError(f"{problems[0]}{more}; do not trust what is said above")
+    if problem := verify_log(target_of(log)).first:
+        raise CheckFailedError(f"{problem}; do not trust what is said above")
 
 
 def _is_protected(file: Path) -> bool:

@@ -13,8 +13,8 @@ from robo_eval.cli.incidents_common import (
     NameArgument,
     SinceOption,
     UntilOption,
+    checked,
     period_of,
-    readable,
     say_open,
     when,
 )
@@ -111,16 +111,15 @@ def list_(
     from robo_eval_incidents.lists import check_robot, list_incidents, row_dict, utc_today
 
     wanted = filter_of(given)
-    with readable(log) as found:
+    with checked(log) as found:
         check_robot(found, *given["robot"] or ())
         page = list_incidents(found, wanted, after=after, limit=limit)
-        name = found.name
-    if json:
-        today = utc_today()
-        listed = [row_dict(one, today) for one in page.rows]
-        print_json({"log": name, "incidents": listed, "next": page.next})
-        return
-    _print_page(name, page)
+        if json:
+            today = utc_today()
+            listed = [row_dict(one, today) for one in page.rows]
+            print_json({"log": found.name, "incidents": listed, "next": page.next})
+        else:
+            _print_page(found.name, page)
 
 
 def _print_page(name: str, page: Page) -> None:
@@ -163,14 +162,14 @@ def show(incident: NameArgument, *, log: LogOption = None, json: JsonOption = Fa
 
     Example: robo-eval incidents show lab/2
     """
-    with readable(log) as found:
+    with checked(log) as found:
         shown = found.incident(incident)
-    if json:
-        from robo_eval_incidents.tables import Whole
+        if json:
+            from robo_eval_incidents.tables import Whole
 
-        print_json(Whole.of(shown, views=True).model_dump(mode="json"))
-        return
-    _print_incident(shown)
+            print_json(Whole.of(shown, views=True).model_dump(mode="json"))
+        else:
+            _print_incident(shown)
 
 
 def _print_incident(incident: Incident) -> None:

@@ -14,6 +14,7 @@ from robo_eval.core.canonical import text_digest
 from robo_eval.core.episode import is_below
 from robo_eval.core.errors import InputError, MissingExtraError, PlanError, TrialDirectoryError
 from robo_eval.core.kinds import SYNTHETIC, UNPLAYED, Side
+from robo_eval.core.wording import counted
 from robo_eval.log import database, incident_log
 from robo_eval.log.chain import GENESIS, START, Link, break_text, numbers_text
 from robo_eval.log.database import DATABASE, SchemaVersionError, UnreadableError
@@ -68,6 +69,12 @@ class Findings:
     def ok(self) -> bool:
         """Whether nothing is wrong."""
         return not self.problems
+
+    @property
+    def first(self) -> str:
+        """The first problem, and how many more there are; empty if nothing is wrong."""
+        more = f" (and {counted(len(self.problems) - 1, 'more problem')})"
+        return "".join(map(str, self.problems[:1])) + more * (len(self.problems) > 1)
 
     def lines(self) -> Iterator[str]:
         """The findings, one line each."""
@@ -304,22 +311,20 @@ class _Check:
         if manifest is None:
             return
         last = max(self.digests, default=0)
-        counted = manifest.rows
-        if last < counted:
+        rows = manifest.rows
+        if last < rows:
             self._problem(
-                DATABASE, f"{numbers_text(last + 1, counted)}, which {MANIFEST} counts, missing"
+                DATABASE, f"{numbers_text(last + 1, rows)}, which {MANIFEST} counts, missing"
             )
-        elif counted and self.digests.get(counted) != manifest.head:
-            self._problem(DATABASE, f"is not the row whose digest {MANIFEST} holds", counted)
-        elif self._is_complete and last > counted:
+        elif rows and self.digests.get(rows) != manifest.head:
+            self._problem(DATABASE, f"is not the row whose digest {MANIFEST} holds", rows)
+        elif self._is_complete and last > rows:
             self._problem(
-                DATABASE, f"{numbers_text(counted + 1, last)} came after the trial was complete"
+                DATABASE, f"{numbers_text(rows + 1, last)} came after the trial was complete"
             )
         if not self._is_complete:
-            counts = f"{numbers_text(1, counted)} and" if counted else "no rows and"
-            found = (
-                f"{numbers_text(counted + 1, last)} after that; all" if last > counted else "these"
-            )
+            counts = f"{numbers_text(1, rows)} and" if rows else "no rows and"
+            found = f"{numbers_text(rows + 1, last)} after that; all" if last > rows else "these"
             # A process that was killed could not write that it is gone.
             ended = manifest.status == "running" and not self._running
             status = "interrupted" if ended else manifest.status

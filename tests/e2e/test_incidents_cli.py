@@ -441,13 +441,14 @@ def test_hours_rates_and_shifts_without_incidents(lab, run, incidents):
     assert rates["rates_per_1000_h"]["near_miss"]["method"] == "garwood"
 
 
-@pytest.mark.parametrize("verb", ["rates", "trends", "todo", "exposure"])
+@pytest.mark.parametrize("verb", ["rates", "trends", "todo", "exposure", "list", "show lab/2"])
 @pytest.mark.parametrize("form", [(), ("--json",)])
 def test_numbers_of_a_log_whose_lists_were_edited_come_with_the_problem(lab, run, verb, form):
     with closing(sqlite3.connect(lab)) as database, database:
         database.execute("UPDATE incidents SET severity = 'minor', counted_severity = 'minor'")
-    done = run("incidents", verb, "--log", lab, *form)
+    done = run("incidents", *verb.split(), "--log", lab, *form)
     assert done.code == 1
+    assert done.out
     (line,) = done.err.strip().splitlines()
     assert str(lab) in line
     assert "the lists show another" in line

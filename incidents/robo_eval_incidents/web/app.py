@@ -21,7 +21,7 @@ from robo_eval.core.errors import InputError
 from robo_eval_incidents.accounts import Accounts
 from robo_eval_incidents.log import open_log
 from robo_eval_incidents.web import api
-from robo_eval_incidents.web.deps import LoggedOutError, Site
+from robo_eval_incidents.web.deps import LoggedOutError, Site, Watch
 from robo_eval_incidents.web.files import Folder
 from robo_eval_incidents.web.pages import (
     account,
@@ -71,11 +71,13 @@ def make_app(
         accounts=accounts,
         sessions=Sessions(log, accounts),
         evidence=Folder.of(log, evidence),
+        watch=Watch(target),
     )
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         yield
+        site.watch.close()
         accounts.record_refused()
         log.close()
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import binascii
+import time
 from collections.abc import AsyncIterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +26,7 @@ from robo_eval_incidents.lists import Filter, robots
 from robo_eval_incidents.log import IncidentLog
 from robo_eval_incidents.schema import INCIDENTS
 from robo_eval_incidents.state import Incident
+from robo_eval_incidents.verify import verify_log
 from robo_eval_incidents.web.permissions import ForbiddenError
 from robo_eval_incidents.web.sessions import COOKIE, Session, Sessions
 from robo_eval_incidents.words import Severity, Via
@@ -34,6 +37,10 @@ if TYPE_CHECKING:
 FORM_TYPE: Final = "application/x-www-form-urlencoded"
 _MOST_FILES: Final = 20
 _MOST_FIELDS: Final = 200
+_PATIENCE_S: Final = 1.0
+"""How long a page waits for a check of the log; until that is over it says what the last one did."""
+_REST_S: Final = 60.0
+"""How long no check follows another at least, and twenty times as long as that one took."""
 
 
 class LoggedOutError(InputError):
@@ -42,6 +49,43 @@ class LoggedOutError(InputError):
 
 class NotFoundError(InputError):
     """There is no such page, incident or file."""
+
+
+class Watch:
+    """Whether a log still is what was recorded, checked beside the pages while somebody reads them.
+
+    Args:
+        target: Path or URL of the log.
+    """
+
+    def __init__(self, target: str | Path) -> None:
+        self._target = target
+        self._pool = ThreadPoolExecutor(1, "verify")
+        self._found: Future[str] | None = None
+        self._next_s = 0.0
+        self._problem = ""
+
+    def problem(self) -> str:
+        """What was found to be wrong, in a line; empty if nothing was."""
+        if self._found is None or (self._found.done() and time.monotonic() >= self._next_s):
+            self._found = self._pool.submit(self._verify)
+        with suppress(TimeoutError):
+            self._problem = self._found.result(timeout=_PATIENCE_S)
+        return self._problem
+
+    def _verify(self) -> str:
+        start_s = time.monotonic()
+        try:
+            return verify_log(self._target).first
+        except InputError as err:
+            return str(err)
+        finally:
+            now_s = time.monotonic()
+            self._next_s = now_s + max(_REST_S, 20 * (now_s - start_s))
+
+    def close(self) -> None:
+        """Check no more."""
+        self._pool.shutdown(cancel_futures=True)
 
 
 class FormError(InputError):
@@ -58,6 +102,7 @@ class Site:
         accounts: Its accounts.
         sessions: Who is logged in.
         evidence: Where files of evidence are; None if this machine has none.
+        watch: Whether the log still is what was recorded.
     """
 
     target: str | Path
@@ -65,6 +110,7 @@ class Site:
     accounts: Accounts
     sessions: Sessions
     evidence: Folder | None
+    watch: Watch
     _robots: tuple[dict[str, int], list[str]] = field(default_factory=lambda: ({}, []))
 
     def robots(self) -> list[str]:

@@ -153,6 +153,7 @@ def render(
             user=None if session is None else session.user,
             csrf="" if session is None else session.csrf,
             path=request.url.path,
+            changed="" if session is None else request.app.state.site.watch.problem(),
             **values,
         )
     )

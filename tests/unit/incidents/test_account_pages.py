@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+import sqlite3
+from contextlib import closing
 from typing import Any
 
 import pytest
 
 from robo_eval_incidents.accounts import LoginError
 from robo_eval_incidents.hours import hours
+from robo_eval_incidents.web import deps
 from robo_eval_incidents.web.sessions import COOKIE
 from robo_eval_incidents.web.templating import field_of
 
@@ -20,6 +23,24 @@ def admin(web, browse) -> Any:
     if web.site.accounts.find("chief") is None:
         web.site.accounts.add("chief", "chief has a password", ["admin"], by="Operator A")
     return browse("chief")
+
+
+def test_every_page_of_a_log_whose_lists_were_edited_says_so(web, browse, monkeypatch):
+    monkeypatch.setattr(deps, "_PATIENCE_S", 60.0)
+    browser = browse("operator")
+    path = browser.get(f"/incidents/{browser.report()}").url.path
+    pages = ("/incidents", "/todo", "/safety", "/trends", path)
+    assert not [page for page in pages if "not what was recorded" in browser.get(page).text]
+    with closing(sqlite3.connect(web.site.target)) as database, database:
+        database.execute("UPDATE incidents SET severity = 'minor', counted_severity = 'minor'")
+    assert "not what was recorded" not in browser.get("/todo").text, "it is not read for each page"
+    monkeypatch.setattr(web.site, "watch", deps.Watch(web.site.target))
+    for page in pages:
+        assert "the lists show another severity" in browser.get(page).text, page
+    with closing(sqlite3.connect(web.site.target)) as database, database:
+        database.execute(
+            "UPDATE incidents SET severity = 'near_miss', counted_severity = 'near_miss'"
+        )
 
 
 def test_everybody_changes_their_own_password(web, browse):
