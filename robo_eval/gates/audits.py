@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Status = Literal["pass", "fail", "missing", "undecided"]
 """How a check or a gate went; `undecided` is a gate that more hours may still open."""
 _IN_WINDOW: Final = "the evidence is of the window of the episodes"
-_DATED: Final = ("incidents", "checkpoints", "revisions", "declarations")
+_DATED: Final = ("incidents", "checkpoints", "revisions", "declarations", "pauses")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +76,7 @@ def window_audit(own: pd.DataFrame, evidence: Evidence, settings: Window, policy
         (kind, note)
         for kind in _DATED
         for note in getattr(evidence, kind) or ()
-        if note.policy in (None, policy) and note.time_ns is not None
+        if getattr(note, "policy", None) in (None, policy) and note.time_ns is not None
     ]
     known = own[own["start_ns"].notna()]
     if not dated:

@@ -8,10 +8,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from robo_eval import formulas
-from robo_eval.core.errors import InputError
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.kinds import strongest_side
-from robo_eval.core.names import unknown_name
 from robo_eval.core.number import Numbers
 from robo_eval.gates.axes.anchors import axes_of
 from robo_eval.gates.axes.cognition import (
@@ -30,7 +28,7 @@ from robo_eval.gates.axes.tools import categories_under_mild_drift
 from robo_eval.gates.battery import battery_of
 from robo_eval.gates.closures import Expansion, expansions_of
 from robo_eval.gates.readings import AXIS_QUANTITIES, Readings
-from robo_eval.log.evidence import Evidence
+from robo_eval.log.evidence import ABOUT_POLICIES, PROBES, Evidence
 from robo_eval.metrics import registry
 
 if TYPE_CHECKING:
@@ -49,17 +47,8 @@ if TYPE_CHECKING:
 
 _RATIO: Final = "ratio"
 _MONTH_NS: Final = 30.4375 * 86_400 * 1e9
-_KINDS: Final = (
-    "tools", "checkpoints", "expansion", "teams", "retention", "retrieval", "revisions", "anchors",
-    "experts", "probes", "declarations",
-)  # fmt: skip
-"""Notes on policies."""
-_PROBES: Final = {
-    "memory_span": "working_memory_span",
-    "recall_1_day": "delayed_recall_1d",
-    "recall_7_days": "delayed_recall_7d",
-}
-"""Probes that gates read."""
+_PROBES: Final = dict(zip(("memory_span", "recall_1_day", "recall_7_days"), PROBES, strict=True))
+"""Quantities of the probes that gates read."""
 
 
 def readings_of(
@@ -85,13 +74,9 @@ def readings_of(
         audits: Of each policy.
         grounds: What a reader has to know of the evidence on each policy.
         plan: The locked plan, for the checks of the battery; without one they are not made.
-
-    Raises:
-        InputError: If a note names a policy that the trial does not have.
     """
     policies = [str(name) for name in dict.fromkeys(table["policy"])]
     noted = evidence or Evidence()
-    _check_names(noted, policies)
     found = []
     for policy in policies:
         told = {one.side: one for one in summary.bodies if one.policy == policy}
@@ -191,7 +176,6 @@ def _readings(own: _Own, profile: Profile) -> Readings:
     values |= _cognition(own, axes, probes, profile)
     margins = None
     if own.noted.experts is not None:
-        _check_families(own)
         margins = margins_of(own.episodes, own.noted.experts, level=config.level)
         values |= _against_experts(margins)
     values |= _declared(own.noted.declarations or (), index, profile.progress)
@@ -247,28 +231,10 @@ def _grown(own: _Own, profile: Profile, revisions: Sequence[RevisionResult]) -> 
     return found
 
 
-def _check_families(own: _Own) -> None:
-    """Refuse an expert of a family nobody played, which is a misspelt one."""
-    played = own.played
-    for expert in own.noted.experts or ():
-        if expert.family not in played:
-            problem = unknown_name("family", expert.family, played)
-            where = own.noted.files.get("experts", "experts")
-            raise InputError(f"{where}: line {expert.line}, column 'family': {problem}")
-
-
-def _check_names(evidence: Evidence, policies: Sequence[str]) -> None:
-    for kind in (*_KINDS, "checklist"):
-        for note in getattr(evidence, kind) or ():
-            if note.policy is not None and note.policy not in policies:
-                problem = unknown_name("policy", note.policy, policies)
-                raise InputError(f"{evidence.files.get(kind, kind)}: {note.place}: {problem}")
-
-
 def _of_policy(noted: Evidence, policy: str, side: str) -> Evidence:
     """Notes on a policy; one that names none is about every policy of its side."""
     found: dict[str, Any] = {}
-    for kind in _KINDS:
+    for kind in ABOUT_POLICIES:
         notes = getattr(noted, kind)
         if notes is not None:
             found[kind] = tuple(

@@ -177,7 +177,7 @@ def examine_summary(
         profile: Name of a profile, path of one, or a profile.
 
     Raises:
-        InputError: If the profile cannot be used, or a note names an unknown policy.
+        InputError: If the profile cannot be used.
     """
     asked = profile if isinstance(profile, LevelProfile) else load_profile(profile)
     names = list(dict.fromkeys(table["policy"]))

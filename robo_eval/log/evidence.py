@@ -40,6 +40,8 @@ CHECKED: Final = (
     "held_out_drifts", "recomputation",
 )  # fmt: skip
 """Questions of the reproducibility checklist that only people can answer."""
+PROBES: Final = ("working_memory_span", "delayed_recall_1d", "delayed_recall_7d")
+"""Cognitive probes that gates read."""
 _ANCHORED: Final = tuple(axis for axis in AXES if axis != "E")
 """Axes that may have anchors: gates compare E as it is."""
 _NONE: Final = "that there were none"
@@ -615,3 +617,5 @@ FORMS: Final[dict[str, type[Noted]]] = {
     for name in NAMES
 }
 """What a line of each kind says."""
+ABOUT_POLICIES: Final = tuple(name for name, form in FORMS.items() if issubclass(form, PolicyNote))
+"""Kinds that are notes on policies."""

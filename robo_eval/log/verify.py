@@ -198,6 +198,7 @@ class _Check:
             return
         self._check_manifest()
         self._check_beside()
+        self._check_evidence()
         self._check_traces()
         self._check_bundles()
 
@@ -358,6 +359,19 @@ class _Check:
                 return  # what verifies the log says more
             file, _, what = str(err).removeprefix(f"{self.folder}{os.sep}").partition(": ")
             self._problem(file, what)
+
+    def _check_evidence(self) -> None:
+        """Whether what people noted can be read; of incidents that was found already."""
+        from robo_eval.log.evidence_read import NAMES, beside, read_evidence
+
+        for name in NAMES:
+            path = beside(self.folder, name)
+            if path is None or name == "incidents":
+                continue
+            try:
+                read_evidence(None, {name: path})
+            except InputError as err:
+                self.notes.append(f"{self._short(err)}; `metrics` and `assess` refuse the file")
 
     def _check_incidents(self, path: Path) -> None:
         """Whether incidents happened while the policies played that they name."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -10,8 +11,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from robo_eval.core.kinds import SYNTHETIC, EndReason, Side
+from robo_eval.core.names import unknown_name
 from robo_eval.core.units import DAY_NS
-from robo_eval.log.evidence import Checkpoint, Evidence
+from robo_eval.log.evidence import ABOUT_POLICIES, PROBES, Checkpoint, Evidence
 from robo_eval.log.spans import SLACK_NS, spans_ns
 from robo_eval.metrics.finding import MOST_FINDINGS, Finding
 from robo_eval.stats.proportions import clopper_pearson_interval
@@ -32,6 +34,7 @@ def contradictions(evidence: Evidence, table: pd.DataFrame) -> Iterator[Finding]
         table: A table from `episodes_frame`.
     """
     physical = table[table["side"] != Side.SIM.value].sort_values("episode_id")
+    yield from _names(evidence, table)
     yield from _stops(evidence, physical)
     yield from _shared_traces(physical)
     yield from _checkpoints(evidence, table)
@@ -41,6 +44,34 @@ def is_synthetic(rows: pd.DataFrame) -> bool:
     """Whether all physical rows say of themselves that they are made up."""
     physical = rows[rows["side"] != Side.SIM.value]
     return len(physical) > 0 and bool((physical["robot"] == SYNTHETIC).all())
+
+
+def _names(evidence: Evidence, table: pd.DataFrame) -> Iterator[Finding]:
+    """Notes on policies, families and probes that are written another way elsewhere."""
+    policies, families = table["policy"].unique(), table["family"].unique()
+    for kind in ABOUT_POLICIES:
+        for note in getattr(evidence, kind) or ():
+            where = f"{evidence.files.get(kind, kind)}: {note.place}"
+            if note.policy is not None and note.policy not in policies:
+                unknown = unknown_name("policy", note.policy, policies)
+                yield Finding(where=f"{where}, column 'policy'", text=str(unknown))
+            if kind == "experts" and note.family not in families:
+                unknown = unknown_name("family", note.family, families)
+                yield Finding(where=f"{where}, column 'family'", text=str(unknown))
+            if kind == "probes" and note.probe not in PROBES and _is_like_one(note.probe):
+                unknown = unknown_name("probe", note.probe, PROBES)
+                yield Finding(where=f"{where}, column 'probe'", text=str(unknown))
+
+
+def _is_like_one(probe: str) -> bool:
+    """Whether a probe is one that gates read, in other letters; laboratories have own ones too."""
+    given, *known = ("".join(filter(str.isalnum, one)).casefold() for one in (probe, *PROBES))
+    return any(
+        one.startswith(given)
+        or ({*filter(str.isdigit, one)} == {*filter(str.isdigit, given)}
+            and difflib.get_close_matches(given, [one], cutoff=0.85))
+        for one in known
+    )
 
 
 def _stops(evidence: Evidence, physical: pd.DataFrame) -> Iterator[Finding]:

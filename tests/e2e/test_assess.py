@@ -316,10 +316,20 @@ def test_a_checkpoint_of_an_unknown_policy_is_named(lab, cli):
     (lab / "checkpoints.csv").write_text(
         "time,family,capability,resources,policy\n2026-03-01T12:00:00+00:00,pick,0.5,1,theirs\n"
     )
-    done = cli("assess", lab, "--no-write")
-    assert (done.code, one_line(done.err)) == (2, True)
-    assert "checkpoints.csv: line 2" in done.err
-    assert "unknown policy 'theirs'" in done.err
+    done = cli("assess", lab, "--no-write", "--json")
+    (one,) = json.loads(done.out)["assessments"]
+    (audit,) = [audit for audit in one["audits"] if audit["id"] == "evidence"]
+    assert (audit["status"], one["level_conservative"]) == ("fail", 0)
+    assert "checkpoints.csv: line 2" in audit["reason"]
+    assert "unknown policy 'theirs'" in audit["reason"]
+
+
+def test_verify_names_a_file_of_evidence_that_cannot_be_read(lab, cli):
+    (lab / "tools.csv").write_text("category,episodes,successes\ngripper,20,18\nlaser,20,25\n")
+    done = cli("verify", lab)
+    assert done.code == 0, "no row is another one"
+    (note,) = [line for line in done.out.splitlines() if "tools.csv" in line]
+    assert note.startswith("note: tools.csv: line 3, column 'successes': '25' is more than the 20")
 
 
 def test_a_trial_without_an_episode_is_not_assessed_and_not_signed(cli, tmp_path):

@@ -11,7 +11,6 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from robo_eval.core.errors import InputError
 from robo_eval.gates import Audit, Readings, assess, load_profile
 from robo_eval.gates.evidence import readings_of
 from robo_eval.gates.profile import AUDITS
@@ -22,6 +21,7 @@ from robo_eval.log.evidence import (
     Expert,
     Fault,
     Incident,
+    Probe,
     ToolTrial,
     ToolUse,
 )
@@ -198,10 +198,39 @@ def test_anchors_beside_the_episodes_shape_an_axis_and_no_gate():
     assert (axes["P"], found.of("planning").value) == (1.0, 0.4375)
 
 
+def found_in(table: pd.DataFrame, **noted: Any) -> list[str]:
+    """What the audit of the evidence finds."""
+    files = {kind: f"{kind}.csv" for kind in noted}
+    evidence = Evidence(**noted, files=files)
+    return [str(one) for one in summarise(table, config=QUICK, evidence=evidence).findings]
+
+
 def test_an_expert_of_a_family_nobody_played_is_named():
     expert = Expert(line=4, family="Pick", quality=0.7, se=0.02, n=50, source="s")
-    with pytest.raises(InputError, match=r"line 4, column 'family': unknown family 'Pick'; did"):
-        read(episodes([1, 0] * 20, family="pick"), Evidence(experts=(expert,)))
+    (found,) = found_in(episodes([1, 0] * 20, family="pick"), experts=(expert,))
+    assert "experts.csv: line 4, column 'family': unknown family 'Pick'; did you mean" in found
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("working memory", "working_memory_span"),
+        ("Delayed-Recall-7d", "delayed_recall_7d"),
+        ("delayed_recal_1d", "delayed_recall_1d"),
+        ("delayed_recall_30d", None),
+        ("working_memory_updating", None),
+        ("digit_span", None),
+    ],
+)
+def test_a_probe_that_is_written_another_way_is_named_and_one_of_ones_own_is_not(name, meant):
+    probe = Probe(
+        line=3, probe=name, ability="Gwm", n=20, mean=6.0, sd=1.0, human_median=5.0, human_n=100
+    )
+    found = found_in(episodes([1, 0] * 20), probes=(probe,))
+    assert len(found) == (meant is not None)
+    for text in found:
+        assert f"probes.csv: line 3, column 'probe': unknown probe {name!r}" in text
+        assert meant in text
 
 
 def test_stated_probabilities_are_compared_with_the_rate_itself():
@@ -228,9 +257,8 @@ def test_notes_count_for_their_side_and_policy():
             ),
         ),
     ):  # fmt: skip
-        noted = evidence(**{kind: (note,)}, files={kind: f"{kind}.csv"})
-        with pytest.raises(InputError, match=f"{kind}.csv: line 7: unknown policy 'leg'"):
-            read(matched(), noted)
+        (found,) = found_in(matched(), **{kind: (note,)})
+        assert f"{kind}.csv: line 7, column 'policy': unknown policy 'leg'" in found
 
 
 def test_an_incident_counts_at_once():
