@@ -66,6 +66,16 @@ class FieldPath:
                 found = _from_wide(found.data)
         return found
 
+    def entries(self, message: Message) -> int | None:
+        """How many entries the list in a message has that does not reach to its place here."""
+        for at, step in enumerate(self.steps):
+            if isinstance(step, int):
+                found = FieldPath(self.topic, self.steps[:at], self.text).value(message)
+                length = len(found) if hasattr(found, "__len__") else None
+                if length is not None and not -length <= step < length:
+                    return length
+        return None
+
     def named(self, message: Message) -> str | None:
         """What a message calls the value there; None if it names none of its list.
 

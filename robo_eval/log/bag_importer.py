@@ -340,7 +340,8 @@ class _Reader:
                 continue
             if text is None:
                 raise InputError(
-                    f"{place}: no message says it; give it a default if it may be absent"
+                    f"{place}: no message says it{content.too_short(column.field)}; give it a"
+                    " default if it may be absent"
                 )
             put(taken.values, ours, self.maker.value(place, ours, column, text))
 

@@ -56,11 +56,13 @@ class Series:
         stamps: When each was received, ns.
         values: What it was.
         name: What the messages call it, as lists of joints do; None if they do not.
+        entries: Of lists that do not reach so far how many entries the longest has; None if all do.
     """
 
     stamps: list[int] = field(default_factory=list)
     values: list[Any] = field(default_factory=list)
     name: str | None = None
+    entries: int | None = None
 
     def within(self, first_ns: int, last_ns: int) -> range:
         """Which of them were received between two times."""
@@ -196,6 +198,11 @@ class BagContent:
                 f" signals.joints of the topic map, such as {{{ours[0]}: {theirs[0]}}}"
             )
 
+    def too_short(self, path: FieldPath) -> str:
+        """That lists do not reach to a place, for the end of a message; empty if all do."""
+        most = self._series.get(path, Series()).entries
+        return "" if most is None else f": lists have at most {counted(most, 'entry', 'entries')}"
+
     def _check_silent(self, place: str, source: Told) -> None:
         """Refuse a truth that no message of its topic holds: it would count as false."""
         path = source.field
@@ -203,22 +210,26 @@ class BagContent:
         if path.topic in self._heard and not may_be_absent and not self._series[path].values:
             raise InputError(
                 f"{self._where}: {path.text} ({place} of the topic map): no message of"
-                f" {path.topic} holds it; give it a default if it may be absent"
+                f" {path.topic} holds it{self.too_short(path)}; give it a default if it may be"
+                " absent"
             )
 
     def _unsaid(self) -> list[str]:
         """What the map gives a default that no message of a topic holds: it may be misspelt."""
         return [
-            f"no message of {path.topic} holds {path.text} ({place} of the topic map); the default"
-            " counts"
+            f"no message of {path.topic} holds {path.text} ({place} of the topic map)"
+            f"{self.too_short(path)}; the default counts"
             for place, path, may_be_absent in self._map.fields()
             if may_be_absent and path.topic in self._heard and not self._series[path].values
         ]
 
     def _take(self, path: FieldPath, series: Series, stamp: int, message: Message) -> None:
         value = _EVENT if path in self._events else path.value(message)
+        if value is None:
+            found = (series.entries, path.entries(message))
+            series.entries = max((one for one in found if one is not None), default=None)
         # A text may hold JSON about something else.
-        if value is not None:
+        else:
             name = path.named(message)
             if None not in (name, series.name) and name != series.name:
                 raise InputError(

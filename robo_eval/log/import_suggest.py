@@ -260,6 +260,8 @@ class _Table:
         plain = {name: {_plain(name, is_bare=one) for one in bare} for name in self._free}
         names = [name for word in words for name in plain if word in plain[name]]
         own = [name for name in names if ours in plain[name]]
+        if not names and ours == "successes":  # `18/20` is that by any name
+            names = [name for name in plain if all("/" in cell for cell in self._known([name]))]
         return list(dict.fromkeys(own or names))
 
     def _starts(self, names: Sequence[str]) -> list[_Found]:

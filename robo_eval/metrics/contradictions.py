@@ -68,8 +68,10 @@ def _is_like_one(probe: str) -> bool:
     given, *known = ("".join(filter(str.isalnum, one)).casefold() for one in (probe, *PROBES))
     return any(
         one.startswith(given)
-        or ({*filter(str.isdigit, one)} == {*filter(str.isdigit, given)}
-            and difflib.get_close_matches(given, [one], cutoff=0.85))
+        or (
+            {*filter(str.isdigit, one)} == {*filter(str.isdigit, given)}
+            and difflib.get_close_matches(given, [one], cutoff=0.85)
+        )
         for one in known
     )
 

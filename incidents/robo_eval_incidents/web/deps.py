@@ -38,7 +38,7 @@ FORM_TYPE: Final = "application/x-www-form-urlencoded"
 _MOST_FILES: Final = 20
 _MOST_FIELDS: Final = 200
 _PATIENCE_S: Final = 1.0
-"""How long a page waits for a check of the log; until that is over it says what the last one did."""
+"""How long a page waits for a check of the log, and says after that what the last one found."""
 _REST_S: Final = 60.0
 """How long no check follows another at least, and twenty times as long as that one took."""
 

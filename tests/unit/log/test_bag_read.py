@@ -501,7 +501,7 @@ def test_a_number_is_a_stop_if_the_map_says_so(bring, values, reason):
         ),
         (
             STOP.replace("/estop", "'/parts.data[7]'"),
-            r"/parts\.data\[7\] \(stops\.safety_stop.*no message of /parts holds it; give",
+            r"/parts\.data\[7\] \(stops\.safety_stop.*no message of /parts holds it: lists have at most 1",
         ),
         (
             STOP.replace("/estop", "/json.data.estpo"),
@@ -748,4 +748,9 @@ def test_a_place_that_no_message_holds_is_remarked_though_its_default_is_taken(b
     assert rows_of(done)[0].success is True
     (remark,) = done.remarks
     said = f"no message of /goals holds /goals.goals[17].mode ({place} of the topic map)"
-    assert remark.what == f"{said}; the default counts"
+    assert remark.what == f"{said}: lists have at most 2 entries; the default counts"
+
+
+def test_a_place_that_no_list_reaches_is_refused_with_their_length(bring):
+    with pytest.raises(InputError, match=r"no message says it: lists have at most 2 entries;"):
+        bring([*GOALS, *ALIVE], MAP + GOAL % ("17", ""))

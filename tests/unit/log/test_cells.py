@@ -145,6 +145,8 @@ def test_a_time_that_clocks_showed_twice_is_a_span():
         BERLIN.span("30.03.2025 02:30", ["%d.%m.%Y %H:%M"])
     with pytest.raises(CellError, match=r"is none of %d\.%m"):
         BERLIN.span("yesterday", ["%d.%m.%Y"])
+    with pytest.raises(CellError, match=r"'Januar 2026' is none of %B %Y; .* English, such as"):
+        Reading().instant("Januar 2026", formats=("%B %Y",))
     with pytest.raises(CellError, match="is none of %Y Q%q"):
         BERLIN.span("2024 Q5", ["%Y Q%q"])
 

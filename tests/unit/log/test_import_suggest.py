@@ -125,6 +125,8 @@ def test_sums_and_named_starts_are_found(suggested):
         ("policy,object,pose\na,x,l\na,y,l\n", "  seed: {columns: [object, pose], unit: name}"),
         ("policy,object,seed\na,x,1\na,y,1\n", "  seed: {columns: [object, seed], unit: name}"),
         ("policy,successes,trials\na,5/5,5\n", "  successes: successes"),
+        ("policy,solved it,day\na,18/20,3/7/2026\nb,-,3/8/2026\n", "  successes: solved it"),
+        ("policy,succ,n\na,18/20,20\nb,9/20,20\n", "  trials: n"),
         ("success,success_rate\n1,0.5\n", "  success: success"),
         ("energy [Wh]\n0.5\n", '  costs.energy_j: {column: "energy [Wh]", unit: Wh}'),
         ('"duration (s)"\n"1,234.5"\n0.5\n', '  duration_s: {column: "duration (s)", unit: s}'),
