@@ -44,6 +44,7 @@ def print_table(
     *,
     right: Sequence[int] = (),
     prose: Sequence[int] = (),
+    keys: int = 0,
 ) -> None:
     """A plain table that fits the screen.
 
@@ -54,6 +55,7 @@ def print_table(
         right: Columns that are aligned to the right.
         prose: Columns of sentences, which may go on in the next line after any word; names and
             numbers may not.
+        keys: How many columns say what a row is of, before each part of what does not fit.
     """
     from rich.cells import cell_len
     from rich.console import Console
@@ -63,7 +65,7 @@ def print_table(
 
     cells = [["" if cell is None else str(cell).expandtabs() for cell in row] for row in rows]
     screen, width = Console(highlight=False), _width()
-    head, body = Table(columns, cells, right=right, prose=prose).laid_out(width)
+    head, body = Table(columns, cells, right=right, prose=prose, keys=keys).laid_out(width)
     rule = ("-" if screen.options.ascii_only else "─") * max(map(cell_len, [*head, *body]))
     above = wrapped(title, width or cell_len(title))
     # Not as one text, which would be wrapped again, and not as markup: names come from plans and

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import takewhile
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -55,7 +56,7 @@ def replay(
     if json:
         print_json({"trial": str(trial), "episodes": found})
         return
-    _print(found)
+    print_drift(found)
 
 
 def _compare(trial: TrialDirectory, row: Episode) -> dict[str, Any]:
@@ -102,21 +103,21 @@ def _largest(values: list[float], ticks: int) -> float | None:
     return max(values[: ticks + 1]) if len(values) > ticks else None
 
 
-def _print(found: list[dict[str, Any]]) -> None:
+def print_drift(found: list[dict[str, Any]]) -> None:
+    """Distances of each part by episode, a table for each part, as they have units of their own."""
     if not found:
         say("no recorded episode of a robot")
-        return
-    rows = []
-    for entry in found:
-        cells = []
-        for seconds in _SHOWN_S:
-            reached = [entry[f"{name}_within_{seconds:g}_s"] for name in entry["apart"]]
-            cells.append("-" if None in reached else " ".join(f"{value:.0e}" for value in reached))
-        rows.append([entry["episode_id"], entry["ticks"], *cells])
-    parts = ", ".join(dict.fromkeys(" ".join(entry["apart"]) for entry in found))
-    print_table(
-        f"largest distance of robot and simulator under the same forces: {parts}",
-        ["episode", "ticks", *(f"in {seconds:g} s" for seconds in _SHOWN_S)],
-        rows,
-        right=range(1, 2 + len(_SHOWN_S)),
-    )
+    for part in dict.fromkeys(part for entry in found for part in entry["apart"]):
+        name, _, unit = part.rpartition("_")
+        rows = []
+        for entry in sorted(found, key=itemgetter("episode_id")):
+            if part in entry["apart"]:
+                reached = [entry[f"{part}_within_{seconds:g}_s"] for seconds in _SHOWN_S]
+                cells = ("-" if value is None else f"{value:.1g}" for value in reached)
+                rows.append([entry["episode_id"], entry["ticks"], *cells])
+        print_table(
+            f"{name}: largest distance of robot and simulator under the same forces, in {unit}",
+            ["episode", "ticks", *(f"{seconds:g} s" for seconds in _SHOWN_S)],
+            rows,
+            right=range(1, 2 + len(_SHOWN_S)),
+        )

@@ -87,17 +87,18 @@ def print_summary(summary: TrialSummary, *, by_level: bool = True) -> None:
             row.policy,
             row.side,
             f"{row.coverage.scored} of {row.coverage.expected} scored",
-            interval(row.performance) if row.is_sayable else "-",
-            interval(row.success_exact) if row.is_sayable else "-",
-            "" if row.is_sayable else f"too few scored ({row.coverage.text})",
+            *("-" if found.value is None and not row.is_sayable else interval(found)
+              for found in (row.performance, row.success_exact)),
+            "" if row.is_sayable else f"too few scored for a verdict ({row.coverage.text})",
         )
         for row in summary.by_success
-    ]
+    ]  # fmt: skip
     columns = ["policy", "side", "episodes", "performance", "success", ""]
     title = f"{summary.name}: mean [{percent(summary.config.level)} interval]"
     print_table(title, columns, rows, prose=(5,))
-    shown = [row for row in summary.policies if row.is_sayable]
-    say_missing_intervals(e for row in shown for e in (row.performance, row.success_exact))
+    say_missing_intervals(
+        found for row in summary.policies for found in (row.performance, row.success_exact)
+    )
     say(
         "performance: mean quality over conditions; success: share of strict successes, exact"
         " interval; a seed that repeats in a condition counts there once, by its mean"
@@ -169,7 +170,7 @@ def _print_levels(cells: list[Cell], name: str, place: Mapping[str, int]) -> Non
     ]
     columns = ("level", "difficulty", *policies)
     title = f"performance by level{f' ({name})' if name else ''}, {_counts(cells)}"
-    print_table(title, columns, rows, right=(0,))
+    print_table(title, columns, rows, right=(0,), keys=2)
     say_missing_intervals(cell.performance for cell in cells)
 
 
@@ -181,7 +182,7 @@ def _print_unleveled(cells: list[Cell], place: Mapping[str, int]) -> None:
         for task in dict.fromkeys(_task(cell) for cell in cells)
     ]
     columns = ("task", "side", *policies)
-    print_table(f"performance by task, {_counts(cells)}", columns, rows)
+    print_table(f"performance by task, {_counts(cells)}", columns, rows, keys=2)
     say_missing_intervals(cell.performance for cell in cells)
 
 

@@ -10,7 +10,8 @@ from rich.cells import cell_len
 
 _PIPE: Final = 160
 """Width where there is no screen, unless names and numbers need more."""
-_BETWEEN: Final = "   "
+_BETWEEN, _TIGHT = "   ", "  "
+"""What stands between columns, and where they fit side by side by that alone."""
 _LEAST: Final = 24
 """Width that a sentence gets at least beside other columns."""
 _LONG: Final = 40
@@ -25,6 +26,8 @@ class Table:
         rows: Cells of each row.
         right: Columns that are aligned to the right.
         prose: Columns of sentences, which may go on in the next line after any word.
+        keys: How many columns say together what a row is of; where the others do not fit, they
+            follow each other in parts, each behind these. 0 if rows are kept together.
     """
 
     def __init__(
@@ -34,9 +37,11 @@ class Table:
         *,
         right: Collection[int] = (),
         prose: Collection[int] = (),
+        keys: int = 0,
     ) -> None:
         self.columns, self.rows = columns, rows
-        self.right, self.prose = right, prose
+        self.right, self.prose, self.keys = right, prose, keys
+        self._between = _BETWEEN
         # Width of each column in which nothing goes on in the next line, and the width it needs.
         self._most, self._least = [], []
         for place, name in enumerate(columns):
@@ -60,11 +65,29 @@ class Table:
         every = range(len(self.columns))
         if width is None or self._needed(every, self._most) <= width:
             return self._lines(every, width or max(_PIPE, self._needed(every, self._least)))
+        if self._needed(every, self._least) > width >= self._needed(every, self._least, _TIGHT):
+            self._between = _TIGHT
+            return self._lines(every, width)
+        if self.keys and self._needed(every[: self.keys + 1], self._least) <= width:
+            return self._in_parts(width)
         names = [row[0] for row in self.rows]
         is_shared = bool(self.columns[0]) and any(one == other for one, other in pairwise(names))
         rows = self._told_once(int(len(every) > 1 and (is_shared or not self.columns[0])))
         told = Table(self.columns, rows, right=self.right, prose=self.prose)
         return told.taken_apart(width, is_shared=is_shared)
+
+    def _in_parts(self, width: int) -> tuple[list[str], list[str]]:
+        """Tables of the same rows below each other, each with as many columns as fit."""
+        keys, parts = [*range(self.keys)], [[*range(self.keys)]]
+        for place in range(self.keys, len(self.columns)):
+            if self._needed([*parts[-1], place], self._least) > width:
+                parts.append([*keys])
+            parts[-1].append(place)
+        head, body = self._lines(parts[0], width, whole=False)
+        for part in parts[1:]:
+            more, rows = self._lines(part, width, whole=False)
+            body += ["", *more, *rows]
+        return head, body
 
     def taken_apart(self, width: int, *, is_shared: bool) -> tuple[list[str], list[str]]:
         """The same where some columns stand above or below the others, if that is shorter."""
@@ -90,23 +113,26 @@ class Table:
                     first[cell] = own
         return rows
 
-    def _needed(self, way: Sequence[int], widths: Sequence[int]) -> int:
+    def _needed(self, way: Sequence[int], widths: Sequence[int], between: str = _BETWEEN) -> int:
         """Width of some columns side by side."""
-        gaps = len(_BETWEEN) * (len(way) - 1)
+        gaps = len(between) * (len(way) - 1)
         return len(_start(way)) + gaps + sum(widths[place] for place in way)
 
-    def _lines(self, way: Sequence[int], width: int) -> tuple[list[str], list[str]]:
+    def _lines(
+        self, way: Sequence[int], width: int, *, whole: bool = True
+    ) -> tuple[list[str], list[str]]:
         """Lines of head and rows with some columns side by side.
 
-        The first stands above the rows if it is not one of them; the others stand below.
+        The first stands above the rows if it is not one of them; the others stand below, if rows
+        are to be whole.
         """
         wanted = {place: self._most[place] - self._least[place] for place in way}
-        spare = max(0, width - self._needed(way, self._least))
+        spare = max(0, width - self._needed(way, self._least, self._between))
         share = min(1.0, spare / max(1, sum(wanted.values())))
         widths = {place: self._least[place] + int(more * share) for place, more in wanted.items()}
-        below = [place for place in range(1, len(self.columns)) if place not in way]
+        below = [place for place in range(1, len(self.columns)) if whole and place not in way]
         head = [f" {self.columns[0]}"] if 0 not in way else []
-        head += self._beside(self.columns, widths)
+        head += [line for line in self._beside(self.columns, widths) if line]
         body, above = [], ""
         for row in self.rows:
             if 0 not in way and row[0] not in ("", above):
@@ -125,7 +151,7 @@ class Table:
                 else f"{part}{' ' * (width - cell_len(part))}"
                 for (place, width), part in zip(widths.items(), line, strict=True)
             ]  # fmt: skip
-            yield f"{_start(list(widths))}{_BETWEEN.join(padded)}".rstrip()
+            yield f"{_start(list(widths))}{self._between.join(padded)}".rstrip()
 
     def _below(self, row: Sequence[str], places: Sequence[int], width: int) -> Iterator[str]:
         """Lines of what stands below a row: each with the name of its column."""

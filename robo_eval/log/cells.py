@@ -316,7 +316,7 @@ class Reading:
             part = next((part for part, missing in finer if missing not in told), "clock")
             return local, "quarter" if part == "month" and "%q" in form else part
         remedy = excel_hint(text)
-        if any(name in form for form in formats for name in ("%b", "%B", "%a", "%A")):
+        if not remedy and re.search("%[aAbB]", " ".join(formats)):
             remedy = "; names of months and days are English, such as Jan or January, Mon or Monday"
         if any("%Z" in form for form in formats):
             remedy = (

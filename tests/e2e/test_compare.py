@@ -164,6 +164,9 @@ def test_a_policy_that_crashed_neither_wins_nor_loses(quick_cli, tmp_path):
     assert "no verdict: mine: 7 of 20 scored (13 fault)" in result.out
     assert "better" not in result.out
     assert re.search(r"mine\s+-\s+-\s+0\.00 .*0\.00, 0\.65", result.out)
+    told = quick_cli("metrics", "trial")
+    assert told.code == 1
+    assert re.search(r"mine\s+sim\s+7 of 20 scored .* 0\.00 \[0\.00, 0\.41\]\s+too few", told.out)
 
 
 def test_a_log_that_was_changed_is_said_so(quick_cli, trials, tmp_path):

@@ -92,6 +92,31 @@ def test_a_shared_name_stands_once_above_its_rows() -> None:
     assert len(body) == 4
 
 
+def test_columns_that_do_not_fit_follow_in_a_part_of_their_own() -> None:
+    columns = ["level", "difficulty", "ours", "pi0", "octo", "fourth"]
+    rows = [[str(level), "easy", *[INTERVAL] * 4] for level in range(17)]
+    table = Table(columns, rows, right=[0], keys=2)
+    head, body = table.laid_out(80)
+    assert (len(head), len(body)) == (1, 17 + 1 + 1 + 17)
+    again = next(line for line in body if "level" in line)
+    assert again.split() in (["level", "difficulty", "octo", "fourth"], [*columns[:2], "fourth"])
+    assert misfits(table, 80) == []
+
+
+def test_columns_stand_closer_where_that_spares_half_of_the_lines() -> None:
+    columns = ["month", "hours", "near_miss", "minor", "major", "critical", "rate", "interval"]
+    rows = [["2026-01", "1,234.5", "0", "1", "0", "0", "1.62", "[0.0411, 9.03]"]] * 12
+    head, body = Table(columns, rows, right=range(1, 8)).laid_out(75)
+    assert (len(head), len(body)) == (1, 12)
+    assert misfits(Table(columns, rows, right=range(1, 8)), 75) == []
+
+
+def test_no_line_of_a_head_is_empty() -> None:
+    row = ["pass", "a gate whose name is long, of tasks like these", "0.9 [0.8, 1]", REASON]
+    head, _ = Table(["", "gate", "found", "why"], [row], prose=[3]).laid_out(45)
+    assert all(line.strip() for line in head)
+
+
 def test_a_long_sentence_is_told_once_on_a_narrow_screen_alone() -> None:
     rows = [["SS", "-", REASON], ["MTBSI", "-", REASON], ["MTTR", "-", "no repair"]]
     table = Table(["metric", "value", "rests on"], rows, prose=[2])
