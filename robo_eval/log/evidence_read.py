@@ -59,7 +59,7 @@ def read_evidence(folder: Path | None, given: Mapping[str, Path] | None = None) 
     sources: dict[str, str] = {}
     files: dict[str, str] = {}
     for name in NAMES:
-        path = (given or {}).get(name) or beside(folder, name)
+        path = (given or {}).get(name) or _beside(folder, name)
         if path is None:
             continue
         if name == "incidents" and is_incident_log(path):
@@ -82,7 +82,7 @@ def read_evidence(folder: Path | None, given: Mapping[str, Path] | None = None) 
     return evidence
 
 
-def beside(folder: Path | None, name: str) -> Path | None:
+def _beside(folder: Path | None, name: str) -> Path | None:
     """The file of a trial directory that holds a kind of evidence; None if there is none."""
     if folder is None:
         return None

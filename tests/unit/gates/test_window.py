@@ -10,7 +10,7 @@ import pytest
 
 from robo_eval.gates.audits import window_audit
 from robo_eval.gates.profile import Window
-from robo_eval.log.evidence import Checkpoint, Declaration, Evidence, Incident
+from robo_eval.log.evidence import Checkpoint, Declaration, Evidence, Incident, Pause
 
 SETTINGS = Window(grace_days=1, declared_days=31)
 FIRST = datetime(2026, 3, 10, tzinfo=UTC)
@@ -77,6 +77,14 @@ def test_declarations_may_come_later_than_measurements() -> None:
     assert reason.startswith("declarations.csv: line 2 is of 2026-05-15")
     incident = Incident(line=2, incident_id="i1", severity="minor", time_ns=ns(4, 15))
     assert audit(Evidence(incidents=(incident,)))[0] == "fail"
+
+
+def test_a_pause_of_another_year_is_named() -> None:
+    own = [Pause(line=line, time_ns=when, duration_s=600.0) for line, when in
+           enumerate((ns(3, 12), ns(3, 12) + 4 * 365 * 86_400 * 10**9), start=2)]  # fmt: skip
+    assert audit(Evidence(pauses=(own[0],)))[0] == "pass"
+    status, reason = audit(Evidence(pauses=tuple(own)))
+    assert (status, "pauses.csv: line 3 is of 2030-03-11" in reason) == ("fail", True)
 
 
 def test_notes_on_other_policies_and_without_a_date_do_not_count() -> None:
