@@ -5,18 +5,25 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 import numpy as np
 
+from robo_eval.core.task import TaskSpec
+from robo_eval.log.snapshot import Traced, Traces
 from robo_eval.stats.estimate import Estimate
-from robo_eval_calibration.innovations import Model, whitened
+from robo_eval_calibration.innovations import DELAY, Model, forces_of, whitened
 from robo_eval_calibration.intervals import random_effects
-from robo_eval_calibration.recordings import Recording
+from robo_eval_calibration.recordings import Array, Recording
+from robo_eval_calibration.structure import HORIZON, replay_starts, replays
 from robo_eval_calibration.unit_fit import tracks_of
 
 MARGIN: Final = 0.02
 """Share by which the error has to fall: what falls by less is no gain for who plays it."""
+_ROWS: Final = 150
+_CHANNELS: Final = 4
+"""Times and channels that a snapshot keeps for people to look at."""
 MOST_LEFT: Final = 1.5
 """Standard deviations of the noise that may be left. A true model leaves 1: fitted to two
 recordings of a gantry of 30 ticks it left 0.97 to 1.15 of two others, in 20 trials, and of 100
@@ -31,11 +38,15 @@ class HeldOut:
         fall: Share by which the error falls, mean over recordings by its logarithm.
         before: Root mean square of each recording's innovations with nominal constants.
         after: With those that were found.
+        episodes: Ids of the recordings.
+        traces: Of the one whose error falls by the median; None if nothing was replayed.
     """
 
     fall: Estimate
     before: tuple[float, ...]
     after: tuple[float, ...]
+    episodes: tuple[str, ...] = ()
+    traces: Traces | None = None
 
     @property
     def left(self) -> float:
@@ -89,6 +100,7 @@ def held_out(
     ratios = np.log(np.maximum(after, 1.0) / np.maximum(before, 1.0)).tolist()
     # Of recordings that tell no error of their own this is the t interval of their mean.
     mean, _ = random_effects(ratios, [0.0] * n, unit="")
+    shown = recordings[np.argsort(ratios)[n // 2]]
     low, high = (
         None if n < 2 or end is None else -math.expm1(end) for end in (mean.high, mean.low)
     )
@@ -105,4 +117,61 @@ def held_out(
         ),
         before=tuple(before),
         after=tuple(after),
-    )
+        episodes=tuple(one.id for one in recordings),
+        traces=traces_of(
+            model.task, shown, *(foretold(model, shown, one) for one in (nominal, found)),
+            ticks=HORIZON,
+        ),
+    )  # fmt: skip
+
+
+def foretold(model: Model, recording: Recording, constants: Mapping[str, float]) -> Array:
+    """States as replays tell them that start anew every so many ticks; NaN where none can start."""
+    known = recording.with_known(constants)
+    forces = forces_of(recording, known.get(DELAY, 0.0) / model.task.tick_s)
+    starts = replay_starts(recording.states, forces, HORIZON)
+    found = np.full_like(recording.states, np.nan)
+    told = replays(model, recording.states, forces, starts, known)
+    for tick, states in enumerate(islice(told, HORIZON)):
+        found[starts + tick] = states
+    return found
+
+
+def traces_of(
+    task: TaskSpec, recording: Recording, before: Array, after: Array, *, ticks: int = 0
+) -> Traces:
+    """A recording and what is foretold of it, as a snapshot keeps it.
+
+    Of at most so many channels, those with the largest error. Where replays start anew the first
+    of them are kept; else times are left out evenly.
+
+    Args:
+        task: What was played.
+        recording: What was measured.
+        before: What is foretold with nominal constants, shape (T + 1, C).
+        after: With those that were found.
+        ticks: Between two starts; 0 for one replay of all.
+    """
+    states = recording.states
+    rows = np.arange(len(states))
+    rows = rows[:_ROWS] if ticks else rows[:: -(-len(rows) // _ROWS)]
+    spread = np.maximum(np.nanvar(states, axis=0), 1e-300)
+    errors = np.nansum((before - states)[rows] ** 2, axis=0) / spread
+    places = [at for at, one in enumerate(task.channels) if not one.rate_of]
+    largest = sorted(places, key=lambda at: -errors[at])[:_CHANNELS]
+
+    def kept(values: Array, at: int) -> tuple[float | None, ...]:
+        return tuple(float(f"{x:.5g}") if math.isfinite(x) else None for x in values[rows, at])
+
+    return Traces(
+        episode=recording.id,
+        ticks=ticks,
+        time_s=tuple((rows * task.tick_s).round(4).tolist()),
+        channels={
+            task.channels[at].name: Traced(
+                unit=task.channels[at].unit,
+                recorded=kept(states, at), nominal=kept(before, at), calibrated=kept(after, at),
+            )
+            for at in sorted(largest)
+        },
+    )  # fmt: skip

@@ -100,6 +100,10 @@ class Recording:
         """Date it was begun on, UTC, as `2026-11-29`."""
         return datetime.fromtimestamp(self.begun_ns / 1e9, UTC).date().isoformat()
 
+    def with_known(self, constants: Mapping[str, float]) -> dict[str, float]:
+        """Constants with what is known to be more in it."""
+        return {**constants, **{name: constants[name] + more for name, more in self.known.items()}}
+
     @property
     def content(self) -> str:
         """Digest of its numbers alone: a copy under another name has the same."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtri, stdtr
 
 from robo_eval.core.task import TaskSpec
@@ -241,8 +242,7 @@ def _skill(
     for index, (unit, own) in enumerate(zip(units, tracks, strict=True)):
         used = constants[index - 1]
         for one, track in zip(unit, own, strict=True):
-            known = {**used, **{name: used[name] + more for name, more in one.known.items()}}
-            missed, still = _replayed(model, one, known)
+            missed, still = _replayed(model, one, one.with_known(used))
             pushed.append(missed**2 - _foreseen(model.task, track, noise))
             unpushed.append(still**2)
     beyond, most = np.concatenate(pushed), np.concatenate(unpushed)
@@ -273,16 +273,36 @@ def _replayed(
     """Errors after some ticks from each of many states, with pushes and without, both (N, C)."""
     states = recording.states
     forces = forces_of(recording, constants.get(DELAY, 0.0) / model.task.tick_s)
-    known, pushed = complete(states), complete(forces)
-    starts = np.array([
-        at for at in range(0, len(forces) - HORIZON + 1, _EVERY)
-        if known[at] and known[at + HORIZON] and pushed[at : at + HORIZON].all()
-    ], dtype=np.int64)  # fmt: skip
-    used = {name: constants[name] for name in physics_of(model.task) if name != DELAY}
+    starts = replay_starts(states, forces, _EVERY)
+    starts = starts[complete(states)[starts + HORIZON]]
     ends = []
     for pushes in (forces, np.zeros_like(forces)):
-        now = states[starts]
-        for tick in range(HORIZON if len(starts) else 0):
-            now = model.predict(now, pushes[starts + tick], used)
-        ends.append(states[starts + HORIZON] - now)
+        *_, last = replays(model, states, pushes, starts, constants)
+        ends.append(states[starts + HORIZON] - last)
     return ends[0], ends[1]
+
+
+def replay_starts(states: Array, forces: Array, every: int) -> NDArray[np.int64]:
+    """Ticks from which replays can start: each so many, where state and forces are known."""
+    known, pushed = complete(states), complete(forces)
+    return np.array([
+        at for at in range(0, len(forces) - HORIZON + 1, every)
+        if known[at] and pushed[at : at + HORIZON].all()
+    ], dtype=np.int64)  # fmt: skip
+
+
+def replays(
+    model: Model,
+    states: Array,
+    forces: Array,
+    starts: NDArray[np.int64],
+    constants: Mapping[str, float],
+) -> Iterator[Array]:
+    """States of replays at their start and after each of their ticks, shape (N, C)."""
+    used = {name: constants[name] for name in physics_of(model.task) if name != DELAY}
+    now = states[starts]
+    yield now
+    for tick in range(HORIZON):
+        if len(starts):
+            now = model.predict(now, forces[starts + tick], used)
+        yield now

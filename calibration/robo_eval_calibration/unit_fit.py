@@ -128,13 +128,7 @@ def tracks_of(
 ) -> tuple[Track, ...]:
     """Recordings as a simulator foretells them, each with what is known to be more in it."""
     return tuple(
-        track_of(
-            model,
-            one,
-            {**constants, **{name: constants[name] + more for name, more in one.known.items()}},
-            names,
-            with_pushes=with_pushes,
-        )
+        track_of(model, one, one.with_known(constants), names, with_pushes=with_pushes)
         for one in unit
     )
 

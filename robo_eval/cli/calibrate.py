@@ -26,14 +26,13 @@ from robo_eval.cli.output import (
 from robo_eval.core.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from robo_eval.core.task import TaskSpec
     from robo_eval.log.directory import TrialDirectory
     from robo_eval.log.snapshot import Accepted, Snapshot
     from robo_eval_calibration.checkup import Checkup
-    from robo_eval_calibration.held_out import HeldOut
-    from robo_eval_calibration.recordings import Gathered, Recording
+    from robo_eval_calibration.recordings import Gathered
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -52,8 +51,6 @@ GivenOption = Annotated[
 ]
 _CPU_S_A_RECORDING: Final = 1.5
 """Of a fit on one core, measured on the gantry; nearly the same for short ones and long ones."""
-_LEAST_SHARE: Final = 0.01
-"""Hidden force by applied force below which there is none: a fit never finds exactly zero."""
 app.command("watch", short_help="Say which constants changed over days, and since when.")(watch)
 app.add_typer(offsets, name="offsets")
 
@@ -242,13 +239,9 @@ def validate(
     verdict = accepted(made, found)
     write_snapshot(made.model_copy(update={"accepted": verdict}), snapshot)
     if json:
-        errors = {
-            one.id: {"nominal": before, "calibrated": after}
-            for one, before, after in zip(recordings, found.before, found.after, strict=True)
-        }
-        print_json({"snapshot": str(snapshot), **plain(verdict), "errors": errors})
+        print_json({"snapshot": str(snapshot), **plain(verdict)})
     else:
-        _print_validation(recordings, found, verdict)
+        _print_validation(verdict)
     if not verdict.verdict:
         raise CheckFailedError(f"{snapshot}: not accepted: {verdict.reason}")
     if not json:
@@ -393,12 +386,10 @@ def _print_fit(snapshot: Snapshot) -> None:
     for name, one in snapshot.constants.items():
         if one.reason is not None and one.verdict != "given":
             say(f"{name}: {one.reason}")
-    left = snapshot.residuals
-    is_pushed = left.share is None or left.share >= _LEAST_SHARE
-    force = snapshot.noise.force if is_pushed else {}
-    for name, size in {**snapshot.noise.sensors, **force}.items():
+    left, noise = snapshot.residuals, snapshot.noise_found
+    for name, size in noise.items():
         say(f"{name}: {size:.3g}")
-    if not force:
+    if not noise.keys() & snapshot.noise.force.keys():
         say("no hidden force")
     for warning in snapshot.clamped:
         say(warning)
@@ -409,14 +400,14 @@ def _print_fit(snapshot: Snapshot) -> None:
         say(f"the constants explain these recordings: skill {left.skill:.2f}")
 
 
-def _print_validation(recordings: Sequence[Recording], found: HeldOut, verdict: Accepted) -> None:
-    errors = zip(recordings, found.before, found.after, strict=True)
+def _print_validation(verdict: Accepted) -> None:
+    errors = verdict.errors.items()
     print_table(
         "error of predictions, in standard deviations of the noise",
         ["recording", "nominal", "calibrated"],
-        [[one.id, f"{before:.3f}", f"{after:.3f}"] for one, before, after in errors],
+        [[name, f"{one.nominal:.3f}", f"{one.calibrated:.3f}"] for name, one in errors],
         right=(1, 2),
     )
     if verdict.fall is not None and verdict.low is not None and verdict.high is not None:
         say(f"the error falls by {verdict.fall:.1%} [{verdict.low:.1%}, {verdict.high:.1%}]")
-    say(f"left: {found.left:.2f} standard deviations of the noise; noise alone leaves 1")
+    say(f"left: {verdict.left:.2f} standard deviations of the noise; noise alone leaves 1")

@@ -24,6 +24,8 @@ PAGE: Final = "docs/calibration.md"
 NOISE: Final = "noise"
 DISTURBANCE: Final = "disturbance"
 """Stages of constants that are no physics."""
+_LEAST_SHARE: Final = 0.01
+"""Hidden force by applied force below which there is none."""
 
 Name = Annotated[str, Field(pattern=NAME_PATTERN)]
 Sha256 = Annotated[str, Field(pattern=r"^([0-9a-f]{64})?$")]
@@ -124,6 +126,39 @@ class Residuals(Section):
     """Of two estimates, by `NAME NAME`."""
 
 
+class Errors(Section):
+    """Of what is foretold of one recording, in standard deviations of the noise."""
+
+    nominal: float
+    calibrated: float
+
+
+class Traced(Section):
+    """A channel of a recording, and what is foretold of it; None where that is not known."""
+
+    unit: str = ""
+    recorded: tuple[float | None, ...]
+    nominal: tuple[float | None, ...]
+    calibrated: tuple[float | None, ...]
+
+
+class Traces(Section):
+    """What is foretold of a recording that it was not made from, for people to look at."""
+
+    episode: str
+    ticks: Annotated[Count, Field(ge=0)] = 0
+    """Times after which what is foretold starts anew from what was recorded; 0 if it never does."""
+    time_s: tuple[float, ...]
+    channels: dict[str, Traced]
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        for name, one in self.channels.items():
+            if {len(one.recorded), len(one.nominal), len(one.calibrated)} != {len(self.time_s)}:
+                raise ValueError(f"channels.{name}: has not as many numbers as time_s")
+        return self
+
+
 class Accepted(Section):
     """Whether it foretells recordings that it was not made from."""
 
@@ -135,9 +170,12 @@ class Accepted(Section):
     left: float | None = None
     """Error that is left, in standard deviations of the noise; of noise alone it is 1."""
     n: Annotated[Count, Field(ge=0)] = 0
+    errors: dict[str, Errors] = Field(default_factory=dict)
+    """By episode."""
     reason: str | None = "not validated yet"
     sha256: Sha256 = ""
     """Digest of all that was accepted; empty if nothing was."""
+    traces: Traces | None = None
 
 
 class Digests(Section):
@@ -199,6 +237,13 @@ class Snapshot(Section):
         """Whether anything was found of a constant."""
         silent = ("given", "not identifiable", "not moved")
         return any(one.verdict not in silent for one in self.constants.values())
+
+    @property
+    def noise_found(self) -> dict[str, float]:
+        """Sizes of the noise; a fit never finds exactly zero, so a slight force is none."""
+        share = self.residuals.share
+        force = self.noise.force if share is None or share >= _LEAST_SHARE else {}
+        return {**self.noise.sensors, **force}
 
     def row_names(self) -> list[str]:
         """What rows that are played with it say: a name for each recording."""
@@ -359,5 +404,8 @@ def write_snapshot(snapshot: Snapshot, path: Path) -> None:
     if snapshot.accepted.verdict and not snapshot.accepted.sha256:
         data["accepted"]["sha256"] = snapshot.sha256
     head = f"# Calibration of a simulator; {PAGE} says what is in it.\n"
-    text = yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=100)
+    # In one line what holds nothing but numbers and words.
+    text = yaml.safe_dump(
+        data, sort_keys=False, allow_unicode=True, width=100, default_flow_style=None
+    )
     write_atomically(path, (head + text).encode())

@@ -16,6 +16,7 @@ from robo_eval.core.number import Condition
 from robo_eval.core.plan import TrialPlan
 from robo_eval.core.task import task_of
 from robo_eval.core.wording import NOT_RECORDED
+from robo_eval.log.directory import TrialDirectory
 from robo_eval.metrics import registry
 from robo_eval.metrics.dose import DoseCurve
 from robo_eval.metrics.lengths import Lengths, lengths_of
@@ -24,6 +25,7 @@ from robo_eval.metrics.summary import TrialSummary
 from robo_eval.metrics.tasks import task_label, task_variants
 from robo_eval.page.table import Group, Row, groups_of
 from robo_eval.page.words import count, listed
+from robo_eval.report.calibration import calibrations_of
 from robo_eval.report.characteristic import characteristic_of
 from robo_eval.report.clips import choose, clips
 from robo_eval.report.conduct import conduct_of, conduct_warnings, place_of
@@ -136,6 +138,9 @@ def make_report(data: TrialData, summary: TrialSummary, findings: Findings | Non
         stopping="" if summary.series is None else _sentence(summary.series.text),
         robots=robots,
         simulated=_simulated(summary),
+        calibrations=calibrations_of(
+            TrialDirectory(data.path, data.plan, data.plan_digest), summary.robots
+        ),
         autonomy=autonomy_of(findings, places=_places(data, summary)),
         incidents=incident_list(data.path),
         conduct=conduct,

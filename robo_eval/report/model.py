@@ -14,6 +14,7 @@ from robo_eval.page.agent_curves import AgentCurve, Isometrics
 from robo_eval.page.table import Group
 from robo_eval.page.words import count, missing_words, thousands
 from robo_eval.report.animation import Clip
+from robo_eval.report.calibration import Calibrations
 from robo_eval.report.conduct import Conduct
 from robo_eval.report.incidents import IncidentList
 from robo_eval.report.levels_model import Autonomy
@@ -205,6 +206,7 @@ class Report:
         stopping: What the stopping rule of the plan says; empty without one.
         robots: How policies did on a robot or its twin; empty for a trial in simulation only.
         simulated: What registered metrics tell of policies in simulation, by policy.
+        calibrations: What snapshots that lie with the trial found; None if not known.
         autonomy: Which autonomy levels were shown; None for a trial in simulation only.
         incidents: What its incident log says; None if it has none.
         conduct: How the trial was run; None if not known.
@@ -245,6 +247,7 @@ class Report:
     stopping: str = ""
     robots: Sequence[Robot] = ()
     simulated: Mapping[str, Sequence[Group]] = field(default_factory=dict)
+    calibrations: Calibrations | None = None
     autonomy: Autonomy | None = None
     incidents: IncidentList | None = None
     conduct: Conduct | None = None

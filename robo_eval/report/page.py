@@ -13,7 +13,8 @@ from robo_eval.page.agent_curves import characteristic_curves, spread_capability
 from robo_eval.page.figure import Figure
 from robo_eval.page.figures import Forms, both_forms, styles
 from robo_eval.page.render import render_page
-from robo_eval.report import figures
+from robo_eval.report import calibration, figures
+from robo_eval.report.calibration_figures import calibration_charts
 from robo_eval.report.figures import dose_curves
 from robo_eval.report.level_figures import level_charts
 from robo_eval.report.meanings import OTHERS
@@ -75,6 +76,7 @@ def render(report: Report, downloads: Sequence[Download]) -> str:
         comparison=comparison_lines(report.robots),
         conditions_note=conditions_note(report.robots),
         throughput=throughput_lines(report.robots),
+        calibration=calibration,
         per_cell=_per_cell(report.mapped),
         has_levels=_has_levels(report),
         has_panels=any(cell.panel for cell in report.cells),
@@ -100,6 +102,7 @@ def _charts(report: Report) -> dict[str, Forms]:
         drawn["curves"] = partial(characteristic_curves, acc.curves, names)
         drawn["spread"] = partial(spread_capability, acc.curves, names, acc.isometrics)
     drawn |= robot_charts(report.robots, names)
+    drawn |= calibration_charts(report.calibrations)
     drawn |= level_charts(report.autonomy, names)
     return {name: both_forms(draw) for name, draw in drawn.items()}
 
@@ -110,6 +113,7 @@ def _contents(report: Report) -> list[tuple[str, str]]:
         "compare": bool(report.standings),
         "robots": bool(report.robots),
         "simulated": bool(report.simulated),
+        "calibration": report.calibrations is not None and report.calibrations.is_shown,
         "incident-log": report.incidents is not None,
         "autonomy": report.autonomy is not None,
         "episode": bool(report.clips),
@@ -127,6 +131,7 @@ def _contents(report: Report) -> list[tuple[str, str]]:
         "compare": "Who is better",
         "robots": robots_title(report.robots),
         "simulated": "In simulation",
+        "calibration": "Calibration",
         "incident-log": "Incidents",
         "autonomy": "Autonomy level",
         "episode": "Episodes",

@@ -173,7 +173,9 @@ def test_it_is_accepted_only_where_the_error_surely_falls_to_the_noise(
         unit="ratio", reason="one is too few" if low is None else None,
     )  # fmt: skip
     of = made.model_copy(update={"recordings": made.recordings[:fitted]})
-    told = accepted(of, HeldOut(fall=fall, before=(), after=after))
+    held = HeldOut(fall=fall, before=after, after=after, episodes=tuple("ab"[: len(after)]))
+    told = accepted(of, held)
+    assert [one.calibrated for one in told.errors.values()] == list(after)
     assert told.verdict is (word is None)
     assert told.left == pytest.approx(np.sqrt(np.mean(np.square(after))))
     if word is not None:
@@ -181,7 +183,7 @@ def test_it_is_accepted_only_where_the_error_surely_falls_to_the_noise(
     else:  # unless what is played was confounded
         gain = of.constants["push_gain"].model_copy(update={"kept": None})
         worse = of.model_copy(update={"constants": of.constants | {"push_gain": gain}})
-        assert "push_gain" in accepted(worse, HeldOut(fall=fall, before=(), after=after)).reason
+        assert "push_gain" in accepted(worse, held).reason
 
 
 @pytest.mark.parametrize("name", ["a/b", "", ".hidden", "x" * 65, "two words"])
