@@ -19,6 +19,7 @@ import typer
 from robo_eval.cli.options import taking
 from robo_eval.cli.output import say
 from robo_eval.cli.run import PlayOptions
+from robo_eval.core.wording import counted
 
 _HIDDEN: Final = {"seed": 7, "mass_scale": 1.15, "delay_ticks": 1}
 """What the demo's twin hides: heavier bodies, and commands that act one control tick late."""
@@ -37,7 +38,8 @@ def demo(
     First 17 novelty levels in three difficulties with four agents, in the simulator. Then two
     experts of an arm under three novelties of growing magnitude. Beside them, where ROS 2 is
     installed, a matched trial: a policy on the twin of a robot, and in the simulator from the same
-    states. A demo that was interrupted goes on; one that is complete only gets its reports again.
+    states. What was recorded of the twin then calibrates the simulator. A demo that was interrupted
+    goes on; one that is complete only gets its reports again.
 
     Example: robo-eval demo --out runs/demo
     """
@@ -68,6 +70,7 @@ def demo(
         )
         return
     _play("matched_plan.yaml", out / "matched", replace(how, robot=twin))
+    _calibrate(out / "matched", how)
 
 
 @contextmanager
@@ -132,6 +135,35 @@ def _play(plan_file: str, path: Path, how: PlayOptions) -> None:
     text = files("robo_eval.cli").joinpath(plan_file).read_text(encoding="utf-8")
     plan = parse_plan(text, source=plan_file)
     start(plan, path, how, sides=plan.sides)
+
+
+def _calibrate(path: Path, how: PlayOptions) -> None:
+    """Find what the twin hides in its recordings, and show it in the report of their trial.
+
+    What cannot be found is said, and is no failure of the demo.
+    """
+    from robo_eval.cli.calibrate import fit, validate
+    from robo_eval.core.errors import RoboEvalError
+    from robo_eval.core.task import task_named
+    from robo_eval.log.directory import CALIBRATION, TrialDirectory
+    from robo_eval.report.build import build_report
+
+    snapshot = path / CALIBRATION / "demo-twin.yaml"
+    if snapshot.exists():
+        return
+    say_aside(
+        "last, what the twin hides is looked for in its recordings: bodies"
+        f" {_HIDDEN['mass_scale']} times as heavy, and a delay of"
+        f" {counted(int(_HIDDEN['delay_ticks']), 'tick')} of {task_named().tick_s:g} s"
+    )
+    try:
+        snapshot.parent.mkdir(exist_ok=True)
+        # Drive and masses scale together: how strong the drive is has to be known.
+        fit(path, out=snapshot, given=["push_gain=1"], workers=how.jobs, json=how.json)
+        validate(snapshot, path, json=how.json)
+    except RoboEvalError as err:
+        say_aside(f"calibration: {err}")
+    build_report(TrialDirectory.open(path))
 
 
 def _twin_file(out: Path) -> Path:

@@ -126,7 +126,7 @@ def sentences(snapshot: Snapshot) -> list[str]:
     if left.verdict == "structure":
         told = f"No constants explain these recordings: {'; '.join(left.reasons)}."
     else:
-        skill = "" if left.skill is None else f", with a skill of {number(left.skill)} of 1"
+        skill = "" if left.skill is None else f": skill {number(left.skill)}, where 1 is perfect"
         told = f"The constants explain these recordings{skill}."
     made = (
         f"Of {snapshot.robot} ({snapshot.side}), task {snapshot.task}, made from"

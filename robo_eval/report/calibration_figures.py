@@ -71,7 +71,7 @@ def constants(snapshot: Snapshot, *, narrow: bool = False) -> Figure:
         # A shape alone would not widen the axis to what is nominal.
         shown = [*own, *(x for x in (one.nominal, one.low, one.high, one.value) if x is not None)]
         room = 0.08 * (max(shown) - min(shown) or 1.0)
-        figure.update_xaxes(at, title=one.unit or "ratio", nticks=5,
+        figure.update_xaxes(at, title=plain_text(one.unit) or "ratio", nticks=5,
                             range=[min(shown) - room, max(shown) + room])  # fmt: skip
     name_rows(figure, [_TOGETHER, _EACH])
     return finish(figure, height=panels.total, margin=panels.margins())
@@ -154,13 +154,17 @@ def _series(found: Traces, one: Traced, *, is_error: bool, is_named: bool) -> li
 
 def correlations(found: dict[str, float], *, narrow: bool = False) -> Figure:
     """How far estimates of every two constants hang together; the darker, the more."""
-    pairs = {tuple(key.split(" ")): value for key, value in found.items()}
-    names = list(dict.fromkeys(name for pair in pairs for name in pair))
+    pairs = {frozenset(key.split(" ")): value for key, value in found.items()}
+    names = list(dict.fromkeys(name for key in found for name in key.split(" ")))
     rows, columns = names[1:], names[:-1]
-    table = [[pairs.get((column, row)) for column in columns] for row in rows]
+    table = [
+        [pairs.get(frozenset((column, row))) if at >= place else None
+         for place, column in enumerate(columns)]
+        for at, row in enumerate(rows)
+    ]  # fmt: skip
     figure = Figure()
     figure.add_trace(heatmap(
-        x=columns, y=rows,
+        x=[plain_text(one) for one in columns], y=[plain_text(one) for one in rows],
         z=[[None if one is None else abs(one) for one in row] for row in table],
         text=[["" if one is None else number(one) for one in row] for row in table],
         texttemplate="%{text}", hovertemplate="%{y}, %{x}: %{text}<extra></extra>",

@@ -479,6 +479,15 @@ def test_the_index_shows_what_is_wrong_at_every_width(look: Look, odd: Path, wid
     assert good not in dots  # a finished run is not for that a good one
 
 
+def test_who_prints_at_once_gets_the_charts(look: Look, page_file: Path, tmp_path: Path) -> None:
+    never = "window.DecompressionStream = class { constructor() { return new TransformStream({"
+    never += " transform: () => new Promise(() => {}) }) } }"
+    page = look(shutil.copy(page_file, tmp_path / "page.html"), script=never).page
+    assert page.locator(".chart[data-drawn]").count() == 0
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    page.locator(".chart:not([data-drawn])").first.wait_for(state="detached")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["few", "killed"])
 def test_on_paper_no_text_of_a_chart_lies_on_another(look: Look, odd: Path, name: str) -> None:

@@ -181,6 +181,8 @@ def test_pairs_are_compared_under_every_recording(quick_cli, plan, tmp_path):
     assert found["nominal"].value == 1.0
     page = build_report(trial, summary=summary).read_text()
     assert "changes of the calibration" not in page
+    assert page.index("What moved the agreement") < page.index("identified, all of it")
+    assert "success there less success simulated" in page
     assert "(1 policy × 1 level × 6 seeds × 3 simulators)" in page
     assert "identified (constants, noise, disturbance of 2 recordings); nominal" in page
 

@@ -33,6 +33,8 @@ class Stage:
         monkeypatch.setattr(os, "nice", lambda _: 19)  # it would stay
         monkeypatch.setattr(subprocess, "Popen", self._start)
         monkeypatch.setattr(demo, "_play", self._play)
+        self.calibrated: list[Path] = []
+        monkeypatch.setattr(demo, "_calibrate", lambda path, _: self.calibrated.append(path))
         for name in ("ROS_AUTOMATIC_DISCOVERY_RANGE", "ROS_DOMAIN_ID"):
             monkeypatch.setenv(name, "")
 
@@ -59,6 +61,7 @@ def test_the_twin_has_a_core_and_is_told_of_last(
         ("dose_plan.yaml", others),
         ("matched_plan.yaml", jobs),
     ]
+    assert stage.calibrated == [tmp_path / "matched"]
     assert stage.words[:2] == ["run", str(PLANS / "matched_plan.yaml")]
     assert stage.words[2:4] == ["--out", f"{tmp_path}/matched"]
     assert stage.words[4:6] == ["--robot", f"{tmp_path}/demo_twin.yaml"]
@@ -93,6 +96,7 @@ def test_nothing_is_played_beside_where_there_is_no_twin_or_no_core(
     plans = ["demo_plan.yaml", "dose_plan.yaml"] + ["matched_plan.yaml"] * has_ros
     assert stage.played == [(plan, None) for plan in plans]
     assert stage.beside is None
+    assert len(stage.calibrated) == has_ros
     assert ("left out" in capsys.readouterr().err) == (not has_ros)
 
 

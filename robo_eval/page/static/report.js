@@ -29,12 +29,19 @@ class Charts {
     this.elements = [...document.querySelectorAll(".chart")];
     this.printing = false;
     this.drawn = new Map();
+    window.addEventListener("beforeprint", () => this.print(true));
+    window.addEventListener("afterprint", () => this.print(false));
+  }
+
+  load(bytes) {
+    const program = document.createElement("script");
+    program.textContent = new TextDecoder().decode(bytes);
+    document.head.append(program);
   }
 
   async start() {
-    const program = document.createElement("script");
-    program.textContent = new TextDecoder().decode(await unpackElement("plotly"));
-    document.head.append(program);
+    const bytes = await unpackElement("plotly");
+    if (!window.Plotly) this.load(bytes);
     await this.draw();
     this.dark.addEventListener("change", () => this.draw());
     let waiting = 0;
@@ -43,11 +50,11 @@ class Charts {
       waiting = window.setTimeout(() => this.draw(), 120);
     }).observe(document.querySelector("main"));
     document.addEventListener("input", () => this.draw());
-    window.addEventListener("beforeprint", () => this.print(true));
-    window.addEventListener("afterprint", () => this.print(false));
   }
 
   print(on) {
+    // Whoever prints as soon as the page is there does not wait.
+    if (!window.Plotly) this.load(gunzipNow(packedElement("plotly")));
     this.printing = on;
     document.querySelectorAll("details.printed").forEach((part) => {
       if (on) part.dataset.was = part.open ? "open" : "";
@@ -118,6 +125,7 @@ function openLinked() {
 
 async function start() {
   document.documentElement.classList.add("js");
+  const charts = new Charts();
   offerDownloads();
   pickPolicies();
   openLinked();
@@ -127,7 +135,7 @@ async function start() {
     const shown = new Player(player);
     await shown.load(shown.select.value);
   }
-  await new Charts().start();
+  await charts.start();
   document.documentElement.dataset.ready = "yes";
 }
 

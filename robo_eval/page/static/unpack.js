@@ -14,8 +14,11 @@ async function gunzip(bytes) {
     const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
     return new Uint8Array(await new Response(stream).arrayBuffer());
   }
-  return inflate(bytes.subarray(10), new DataView(bytes.buffer).getUint32(bytes.length - 4, true));
+  return gunzipNow(bytes);
 }
+
+const gunzipNow = (bytes) =>
+  inflate(bytes.subarray(10), new DataView(bytes.buffer).getUint32(bytes.length - 4, true));
 
 /* RFC 1951. `size` is the length of the result, which the gzip trailer states. */
 function inflate(input, size) {
@@ -122,4 +125,5 @@ function inflate(input, size) {
   return output;
 }
 
-const unpackElement = async (id) => gunzip(bytesOf(document.getElementById(id).textContent));
+const packedElement = (id) => bytesOf(document.getElementById(id).textContent);
+const unpackElement = async (id) => gunzip(packedElement(id));
