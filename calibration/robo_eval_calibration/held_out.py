@@ -5,18 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Final
 
 import numpy as np
 
 from robo_eval.core.task import TaskSpec
-from robo_eval.log.snapshot import Traced, Traces
+from robo_eval.log.snapshot import Errors, Traced, Traces
 from robo_eval.stats.estimate import Estimate
-from robo_eval_calibration.innovations import DELAY, Model, forces_of, whitened
+from robo_eval_calibration.innovations import Model, whitened
 from robo_eval_calibration.intervals import random_effects
 from robo_eval_calibration.recordings import Array, Recording
-from robo_eval_calibration.structure import HORIZON, replay_starts, replays
+from robo_eval_calibration.structure import HORIZON, replayed
 from robo_eval_calibration.unit_fit import tracks_of
 
 MARGIN: Final = 0.02
@@ -36,22 +35,18 @@ class HeldOut:
 
     Attributes:
         fall: Share by which the error falls, mean over recordings by its logarithm.
-        before: Root mean square of each recording's innovations with nominal constants.
-        after: With those that were found.
-        episodes: Ids of the recordings.
+        errors: Root mean square of each recording's innovations, by its id.
         traces: Of the one whose error falls by the median; None if nothing was replayed.
     """
 
     fall: Estimate
-    before: tuple[float, ...]
-    after: tuple[float, ...]
-    episodes: tuple[str, ...] = ()
+    errors: Mapping[str, Errors]
     traces: Traces | None = None
 
     @property
     def left(self) -> float:
         """Error with what was found, root mean square over recordings; of noise alone it is 1."""
-        return math.sqrt(float(np.mean(np.square(self.after))))
+        return math.sqrt(float(np.mean([one.calibrated**2 for one in self.errors.values()])))
 
     @property
     def reason(self) -> str | None:
@@ -101,6 +96,7 @@ def held_out(
     # Of recordings that tell no error of their own this is the t interval of their mean.
     mean, _ = random_effects(ratios, [0.0] * n, unit="")
     shown = recordings[np.argsort(ratios)[n // 2]]
+    told = [foretold(model, shown, constants) for constants in (nominal, found)]
     low, high = (
         None if n < 2 or end is None else -math.expm1(end) for end in (mean.high, mean.low)
     )
@@ -115,25 +111,19 @@ def held_out(
             unit="ratio",
             reason=None if n > 1 else "one recording was held out; two at least have an interval",
         ),
-        before=tuple(before),
-        after=tuple(after),
-        episodes=tuple(one.id for one in recordings),
-        traces=traces_of(
-            model.task, shown, *(foretold(model, shown, one) for one in (nominal, found)),
-            ticks=HORIZON,
-        ),
-    )  # fmt: skip
+        errors={
+            one.id: Errors(nominal=was, calibrated=left)
+            for one, was, left in zip(recordings, before, after, strict=True)
+        },
+        traces=traces_of(model.task, shown, *told, ticks=HORIZON),
+    )
 
 
 def foretold(model: Model, recording: Recording, constants: Mapping[str, float]) -> Array:
     """States as replays tell them that start anew every so many ticks; NaN where none can start."""
-    known = recording.with_known(constants)
-    forces = forces_of(recording, known.get(DELAY, 0.0) / model.task.tick_s)
-    starts = replay_starts(recording.states, forces, HORIZON)
+    starts, told = replayed(model, recording, recording.with_known(constants), HORIZON)
     found = np.full_like(recording.states, np.nan)
-    told = replays(model, recording.states, forces, starts, known)
-    for tick, states in enumerate(islice(told, HORIZON)):
-        found[starts + tick] = states
+    found[starts[:, None] + np.arange(HORIZON)] = told[:, :HORIZON]
     return found
 
 
@@ -155,8 +145,7 @@ def traces_of(
     states = recording.states
     rows = np.arange(len(states))
     rows = rows[:_ROWS] if ticks else rows[:: -(-len(rows) // _ROWS)]
-    spread = np.maximum(np.nanvar(states, axis=0), 1e-300)
-    errors = np.nansum((before - states)[rows] ** 2, axis=0) / spread
+    errors = np.nansum((before - states)[rows] ** 2, axis=0) / (np.nanvar(states, axis=0) + 1e-300)
     places = [at for at, one in enumerate(task.channels) if not one.rate_of]
     largest = sorted(places, key=lambda at: -errors[at])[:_CHANNELS]
 

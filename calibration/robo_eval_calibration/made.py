@@ -18,7 +18,6 @@ from robo_eval.log.snapshot import (
     NOISE,
     Accepted,
     Digests,
-    Errors,
     Identified,
     Noise,
     Residuals,
@@ -251,7 +250,5 @@ def accepted(snapshot: Snapshot, found: HeldOut) -> Accepted:
     fall = found.fall
     return Accepted(
         verdict=reason is None, fall=fall.value, low=fall.low, high=fall.high, left=found.left,
-        n=fall.n, reason=reason, traces=found.traces,
-        errors={one: Errors(nominal=before, calibrated=after) for one, before, after
-                in zip(found.episodes, found.before, found.after, strict=True)},
+        n=fall.n, reason=reason, errors=dict(found.errors), traces=found.traces,
     )  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -271,38 +271,37 @@ def _replayed(
     model: Model, recording: Recording, constants: Mapping[str, float]
 ) -> tuple[Array, Array]:
     """Errors after some ticks from each of many states, with pushes and without, both (N, C)."""
-    states = recording.states
-    forces = forces_of(recording, constants.get(DELAY, 0.0) / model.task.tick_s)
-    starts = replay_starts(states, forces, _EVERY)
-    starts = starts[complete(states)[starts + HORIZON]]
     ends = []
-    for pushes in (forces, np.zeros_like(forces)):
-        *_, last = replays(model, states, pushes, starts, constants)
-        ends.append(states[starts + HORIZON] - last)
+    for is_pushed in (True, False):
+        starts, told = replayed(model, recording, constants, _EVERY, is_pushed=is_pushed)
+        missed = recording.states[starts + HORIZON] - told[:, -1]
+        ends.append(missed[complete(missed)])
     return ends[0], ends[1]
 
 
-def replay_starts(states: Array, forces: Array, every: int) -> NDArray[np.int64]:
-    """Ticks from which replays can start: each so many, where state and forces are known."""
+def replayed(
+    model: Model,
+    recording: Recording,
+    constants: Mapping[str, float],
+    every: int,
+    *,
+    is_pushed: bool = True,
+) -> tuple[NDArray[np.int64], Array]:
+    """Replays from every so many ticks, where state and forces are known.
+
+    Returns:
+        Ticks they start in, shape (N,), and their states from there on, shape (N, HORIZON + 1, C).
+    """
+    states, task = recording.states, model.task
+    forces = forces_of(recording, constants.get(DELAY, 0.0) / task.tick_s)
     known, pushed = complete(states), complete(forces)
-    return np.array([
+    starts = np.array([
         at for at in range(0, len(forces) - HORIZON + 1, every)
         if known[at] and pushed[at : at + HORIZON].all()
     ], dtype=np.int64)  # fmt: skip
-
-
-def replays(
-    model: Model,
-    states: Array,
-    forces: Array,
-    starts: NDArray[np.int64],
-    constants: Mapping[str, float],
-) -> Iterator[Array]:
-    """States of replays at their start and after each of their ticks, shape (N, C)."""
-    used = {name: constants[name] for name in physics_of(model.task) if name != DELAY}
-    now = states[starts]
-    yield now
+    used = {name: constants[name] for name in physics_of(task) if name != DELAY}
+    told = [states[starts]]
     for tick in range(HORIZON):
-        if len(starts):
-            now = model.predict(now, forces[starts + tick], used)
-        yield now
+        acting = forces[starts + tick] if is_pushed else np.zeros((len(starts), forces.shape[1]))
+        told.append(model.predict(told[-1], acting, used) if len(starts) else told[-1])
+    return starts, np.stack(told, axis=1)

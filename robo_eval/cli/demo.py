@@ -19,7 +19,6 @@ import typer
 from robo_eval.cli.options import taking
 from robo_eval.cli.output import say
 from robo_eval.cli.run import PlayOptions
-from robo_eval.core.wording import counted
 
 _HIDDEN: Final = {"seed": 7, "mass_scale": 1.15, "delay_ticks": 1}
 """What the demo's twin hides: heavier bodies, and commands that act one control tick late."""
@@ -144,17 +143,13 @@ def _calibrate(path: Path, how: PlayOptions) -> None:
     """
     from robo_eval.cli.calibrate import fit, validate
     from robo_eval.core.errors import RoboEvalError
-    from robo_eval.core.task import task_named
     from robo_eval.log.directory import CALIBRATION, TrialDirectory
     from robo_eval.report.build import build_report
 
     snapshot = path / CALIBRATION / "demo-twin.yaml"
-    if snapshot.exists():
-        return
     say_aside(
-        "last, what the twin hides is looked for in its recordings: bodies"
-        f" {_HIDDEN['mass_scale']} times as heavy, and a delay of"
-        f" {counted(int(_HIDDEN['delay_ticks']), 'tick')} of {task_named().tick_s:g} s"
+        "last, the simulator is calibrated by what was recorded of the twin, which hides bodies"
+        f" {_HIDDEN['mass_scale']} times as heavy and {_HIDDEN['delay_ticks']} tick of delay"
     )
     try:
         snapshot.parent.mkdir(exist_ok=True)

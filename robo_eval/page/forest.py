@@ -80,14 +80,15 @@ def forest(
 
 def _traces(group: Group, look: Style, scale: Scale, axis: dict[str, Any]) -> Iterable[Trace]:
     if scale != "rate":
-        return [_points(group, group.measured, look)]
+        return [points(group, group.measured, look)]
     seen = [row for row in group.measured if row.estimate.value]
     unseen = [row for row in group.measured if not row.estimate.value]
     left = 0.85 * 10.0 ** axis["range"][0]
-    return [_points(group, seen, look), *(_unseen(group, unseen, look, left) if unseen else ())]
+    return [points(group, seen, look), *(_unseen(group, unseen, look, left) if unseen else ())]
 
 
-def _points(group: Group, rows: Sequence[Row], look: Style) -> Trace:
+def points(group: Group, rows: Sequence[Row], look: Style) -> Trace:
+    """Values of rows, which have one, with their intervals."""
     return scatter(
         x=[row.estimate.value for row in rows],
         y=[plain_text(row.label) for row in rows],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from robo_eval.page.figure import Figure, axis_number, grid
+from robo_eval.page.figures import finish, legend_on_top
 from robo_eval.page.words import plain_text, shortened
 
 
@@ -69,6 +70,16 @@ def panel_figure(panels: Panels, *, spacing: float = 0.0, shared: str = "xy") ->
         shared: Which axes they share, see `grid`.
     """
     return grid(panels.count, panels.columns, across=spacing, down=panels.spacing, shared=shared)
+
+
+def legend_over_panels(figure: Figure, panels: Panels, *, rows: int) -> Figure:
+    """The finished figure with its legend above the names of the panels, in so many rows."""
+    figure = finish(figure, height=panels.total + 24 * rows, margin=panels.margins())
+    figure = legend_on_top(figure, rows=rows)
+    figure.update_layout(
+        margin={"t": panels.top + 24 * rows}, legend={"yref": "container", "yanchor": "top"}
+    )
+    return figure
 
 
 def title_below(figure: Figure, panels: Panels, index: int, title: str) -> None:

@@ -10,7 +10,14 @@ from robo_eval.metrics.lengths import Lengths
 from robo_eval.page.figure import Figure, Trace, heatmap, scatter
 from robo_eval.page.figures import colour_key, error_bars, finish, legend_on_top, styles
 from robo_eval.page.forest import forest
-from robo_eval.page.panels import Panels, name_panel, name_room, panel_figure, side_by_side
+from robo_eval.page.panels import (
+    Panels,
+    legend_over_panels,
+    name_panel,
+    name_room,
+    panel_figure,
+    side_by_side,
+)
 from robo_eval.page.table import Group
 from robo_eval.page.theme import INK, PERFORMANCE_SCALE, Style
 from robo_eval.page.words import (
@@ -230,16 +237,9 @@ def dose_curves(
         if panels.is_first(panel) and not narrow:
             figure.update_yaxes(panel, title="success")
     figure.update_yaxes(range=[-0.03, 1.05], tickvals=[0, 0.5, 1])
-    figure = finish(figure, height=panels.total, margin=panels.margins())
-    rows = len(policies) if narrow else -(-len(policies) // 4)
-    figure = legend_on_top(figure, rows=rows)
-    # Above the names of the panels.
-    figure.update_layout(
-        height=panels.total + 24 * rows,
-        margin={"t": panels.top + 24 * rows},
-        legend={"yref": "container", "yanchor": "top"},
+    return legend_over_panels(
+        figure, panels, rows=len(policies) if narrow else -(-len(policies) // 4)
     )
-    return figure
 
 
 def _traces(curve: DoseCurve, style: Style, *, is_named: bool) -> Iterator[Trace]:

@@ -206,7 +206,7 @@ class Report:
         stopping: What the stopping rule of the plan says; empty without one.
         robots: How policies did on a robot or its twin; empty for a trial in simulation only.
         simulated: What registered metrics tell of policies in simulation, by policy.
-        calibrations: What snapshots that lie with the trial found; None if not known.
+        calibrations: What snapshots that lie with the trial found.
         autonomy: Which autonomy levels were shown; None for a trial in simulation only.
         incidents: What its incident log says; None if it has none.
         conduct: How the trial was run; None if not known.
@@ -247,7 +247,7 @@ class Report:
     stopping: str = ""
     robots: Sequence[Robot] = ()
     simulated: Mapping[str, Sequence[Group]] = field(default_factory=dict)
-    calibrations: Calibrations | None = None
+    calibrations: Calibrations = field(default_factory=Calibrations)
     autonomy: Autonomy | None = None
     incidents: IncidentList | None = None
     conduct: Conduct | None = None

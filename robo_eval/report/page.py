@@ -13,7 +13,8 @@ from robo_eval.page.agent_curves import characteristic_curves, spread_capability
 from robo_eval.page.figure import Figure
 from robo_eval.page.figures import Forms, both_forms, styles
 from robo_eval.page.render import render_page
-from robo_eval.report import calibration, figures
+from robo_eval.report import figures
+from robo_eval.report.calibration import Calibrations
 from robo_eval.report.calibration_figures import calibration_charts
 from robo_eval.report.figures import dose_curves
 from robo_eval.report.level_figures import level_charts
@@ -76,7 +77,6 @@ def render(report: Report, downloads: Sequence[Download]) -> str:
         comparison=comparison_lines(report.robots),
         conditions_note=conditions_note(report.robots),
         throughput=throughput_lines(report.robots),
-        calibration=calibration,
         per_cell=_per_cell(report.mapped),
         has_levels=_has_levels(report),
         has_panels=any(cell.panel for cell in report.cells),
@@ -113,7 +113,8 @@ def _contents(report: Report) -> list[tuple[str, str]]:
         "compare": bool(report.standings),
         "robots": bool(report.robots),
         "simulated": bool(report.simulated),
-        "calibration": report.calibrations is not None and report.calibrations.is_shown,
+        "calibration": report.calibrations != Calibrations()
+        or any(robot.found.calibrations for robot in report.robots),
         "incident-log": report.incidents is not None,
         "autonomy": report.autonomy is not None,
         "episode": bool(report.clips),

@@ -52,9 +52,9 @@ def test_constants_are_accepted_where_errors_fall_on_other_recordings(
     assert better.reason is None
     assert better.fall.low > 0.5
     assert better.left == pytest.approx(1.0, abs=0.1)
-    assert better.episodes == tuple(one.id for one in others)
+    assert list(better.errors) == [one.id for one in others]
     # What people look at is of one of them, and tells the same.
-    assert better.traces.episode in better.episodes
+    assert better.traces.episode in better.errors
     assert better.traces.ticks == HORIZON
     assert set(better.traces.channels) == {"cart_x", "cart_y", "pole_roll", "pole_pitch"}
     for one in better.traces.channels.values():

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from robo_eval.core.errors import InputError
+from robo_eval.log.snapshot import Errors
 from robo_eval.stats.estimate import Estimate
 from robo_eval_calibration.fit import Fitted, Found
 from robo_eval_calibration.held_out import HeldOut
@@ -173,9 +174,10 @@ def test_it_is_accepted_only_where_the_error_surely_falls_to_the_noise(
         unit="ratio", reason="one is too few" if low is None else None,
     )  # fmt: skip
     of = made.model_copy(update={"recordings": made.recordings[:fitted]})
-    held = HeldOut(fall=fall, before=after, after=after, episodes=tuple("ab"[: len(after)]))
+    errors = {f"e{at}": Errors(nominal=9.0, calibrated=one) for at, one in enumerate(after)}
+    held = HeldOut(fall=fall, errors=errors)
     told = accepted(of, held)
-    assert [one.calibrated for one in told.errors.values()] == list(after)
+    assert told.errors == errors
     assert told.verdict is (word is None)
     assert told.left == pytest.approx(np.sqrt(np.mean(np.square(after))))
     if word is not None:

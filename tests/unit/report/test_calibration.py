@@ -14,9 +14,8 @@ import pytest
 
 from robo_eval.core.plan import parse_plan
 from robo_eval.log.directory import TrialDirectory
-from robo_eval.log.snapshot import read_snapshot
 from robo_eval.report import calibration_figures as figures
-from robo_eval.report.calibration import calibrations_of, headline, sentences
+from robo_eval.report.calibration import calibrations_of
 from robo_eval.report.model import Report
 from robo_eval.report.page import render
 
@@ -68,11 +67,11 @@ def full(trial: TrialDirectory, write_snapshot: Callable[..., Path]) -> TrialDir
 
 
 def page_of(trial: TrialDirectory, make_report: Callable[..., Report]) -> str:
-    return render(replace(make_report(), calibrations=calibrations_of(trial, ())), [])
+    return render(replace(make_report(), calibrations=calibrations_of(trial)), [])
 
 
 def test_what_lies_with_a_trial_is_shown(full: TrialDirectory, make_report: Any) -> None:
-    found = calibrations_of(full, ())
+    found = calibrations_of(full)
     assert len(found.snapshots) == 1  # played under two names
     assert list(found.problems) == ["c.yaml"]
     page = page_of(full, make_report)
@@ -86,43 +85,43 @@ def test_what_lies_with_a_trial_is_shown(full: TrialDirectory, make_report: Any)
     ):  # fmt: skip
         assert text in section, text
     shown = set(re.findall(r'data-figure="([^"]+)"', section))
-    assert shown == {"constants-0", "traces-0", "correlations-0"}
+    assert shown == {"constants-0", "traces-0"}
+    table = section[section.index("<caption>Correlation") :]
+    cells = re.findall(r"<td[^>]*>([^<]*)</td>", table[: table.index("</table>")])
+    assert cells == ["−0.50", "", "0.25", ""]  # each two once
     assert '<a href="#calibration">Calibration</a>' in page
+    assert "What moved the agreement" not in page
 
 
 @pytest.mark.parametrize("check", [None, "[]", "{", '{"findings": [{}], "constants": {}}'])
 def test_nothing_is_shown_of_nothing(trial, make_report, check) -> None:
     if check is not None:
         (trial.path / "calibration" / "check.json").write_text(check)
-    assert not calibrations_of(trial, ()).is_shown
     assert 'id="calibration"' not in page_of(trial, make_report)
 
 
-def test_a_snapshot_says_why_it_is_not_accepted(tmp_path, write_snapshot) -> None:
+def test_a_snapshot_says_why_it_is_not_accepted(trial, write_snapshot, make_report) -> None:
     left = {"verdict": "structure", "reasons": ["dry friction of 0.3 N is missing"]}
-    made = read_snapshot(write_snapshot(tmp_path / "a.yaml", residuals=left))
-    assert headline(made) == "Not accepted: not validated yet."
-    assert "No constants explain these recordings: dry friction" in " ".join(sentences(made))
-    assert figures.calibration_charts(None) == {}
+    write_snapshot(trial.path / "calibration" / "a.yaml", residuals=left)
+    page = page_of(trial, make_report)
+    assert "Not accepted: not validated yet." in page
+    assert "No constants explain these recordings: dry friction" in page
 
 
 @pytest.mark.parametrize("narrow", [False, True])
 def test_pictures_show_what_was_found(full: TrialDirectory, narrow: bool) -> None:
-    (made,) = calibrations_of(full, ()).snapshots
+    (made,) = calibrations_of(full).snapshots
     forest = figures.constants(made, narrow=narrow)
-    low, high = forest.layout["xaxis"]["range"]
-    assert low < 1.0 < 1.31 < high  # with what is nominal
-    assert [series["x"] for series in forest.data] == [[1.3], [1.2]]
+    (series,) = forest.data
+    assert series["x"] == [1.3, 1.2]
+    assert series["error_x"]["array"] == pytest.approx([0.01, 0.0])
+    assert forest.layout["shapes"][0]["x0"] == 1.0  # nominal
 
     assert made.accepted.traces is not None
     traces = figures.traces(made.accepted.traces, narrow=narrow)
-    recorded, nominal, calibrated, wrong, _ = traces.data
+    recorded, zero, nominal, wrong, calibrated, _ = traces.data
     assert recorded["y"] == [0.0, 1.0, None, 3.0, None]
+    assert zero["y"] == [0.0, 0.0, None, 0.0, None]
     assert nominal["y"] == [0.0, 2.0, None, 2.0, 4.0, None]  # a line for each replay
     assert calibrated["x"] == [0.0, 0.1, None, 0.2, 0.3, None]
     assert wrong["y"] == [0.0, -1.0, None, None, -1.0, None]  # recorded less foretold
-
-    (table,) = figures.correlations(made.residuals.correlations, narrow=narrow).data
-    assert table["x"] == ["cart_mass_kg", "push_gain"]
-    assert table["y"] == ["push_gain", "delay_s"]
-    assert table["text"] == [["−0.50", ""], ["0.25", ""]]
