@@ -143,8 +143,7 @@ def traces_of(
         ticks: Between two starts; 0 for one replay of all.
     """
     states = recording.states
-    rows = np.arange(len(states))
-    rows = rows[:_ROWS] if ticks else rows[:: -(-len(rows) // _ROWS)]
+    rows = np.arange(0, len(states), 1 if ticks else -(-len(states) // _ROWS))[:_ROWS]
     errors = np.nansum((before - states)[rows] ** 2, axis=0) / (np.nanvar(states, axis=0) + 1e-300)
     places = [at for at, one in enumerate(task.channels) if not one.rate_of]
     largest = sorted(places, key=lambda at: -errors[at])[:_CHANNELS]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 
 from robo_eval.core.estimate import Estimate
@@ -44,12 +45,14 @@ def constants(snapshot: Snapshot, *, narrow: bool = False) -> Figure:
     panels = Panels(count=len(found), columns=columns, height=64, gap=76, bottom=52)
     figure = panel_figure(panels, spacing=0.05, shared="y")
     for at, (name, one) in enumerate(found.items()):
-        known = {"method": one.method, "unit": one.unit}
-        together = Estimate(value=one.value, low=one.low, high=one.high, n=one.n, **known)
-        rows = [
-            Row(name=_TOGETHER, estimate=together, symbol="diamond"),
-            *(Row(name=_EACH, estimate=Estimate(value=own, n=1, **known), is_hollow=True)
-              for own in one.by_recording if own is not None),
+        together = Estimate(
+            value=one.value, low=one.low, high=one.high, n=one.n, method=one.method, unit=one.unit
+        )
+        alone = partial(replace, together, low=None, high=None, n=1)
+        rows = [Row(name=_TOGETHER, estimate=together, symbol="diamond")]
+        rows += [
+            Row(name=_EACH, estimate=alone(value=own), is_hollow=True)
+            for own in one.by_recording if own is not None
         ]  # fmt: skip
         figure.add_trace(points(Group(title=name, rows=rows), rows, _AFTER), panel=at)
         most = name_room(panels, narrow=narrow)
