@@ -120,11 +120,14 @@ class Gathered:
         task: What the episodes were played of.
         recordings: In the order of their ids, which is the same however many workers played.
         left_out: Why each other episode cannot serve, by its id.
+        scored: Episodes whose success can be compared with simulation, recorded or not, with what
+            was planned.
     """
 
     task: TaskSpec
     recordings: list[Recording]
     left_out: dict[str, str]
+    scored: list[tuple[Episode, PlannedEpisode]] = field(default_factory=list)
 
 
 def gathered(
@@ -153,12 +156,15 @@ def gathered(
     planned = {one.base_id: one for one in schedule(trial.plan, side)}
     found: list[Recording] = []
     left_out: dict[str, str] = {}
+    scored: list[tuple[Episode, PlannedEpisode]] = []
     for number, row in enumerate(rows):
         if told is not None:
             told(number, len(rows))
         episode = planned.get(base_id_of(row.episode_id, row.attempt))
         reason = _unfit(trial, row, episode, task, side)
         if episode is not None and not reason:
+            if row.end_reason.is_scored:
+                scored.append((row, episode))
             recording, reason = _read(trial, row, episode, task)
             if recording is not None and not reason:
                 found.append(recording)
@@ -171,7 +177,7 @@ def gathered(
             f"{trial.path}: holds no recording of {task.env} to calibrate with:"
             f" {why or 'no episode was played'}"
         )
-    return Gathered(task=task, recordings=found, left_out=left_out)
+    return Gathered(task=task, recordings=found, left_out=left_out, scored=scored)
 
 
 def task_to_calibrate(trial: TrialDirectory, env: str = "") -> TaskSpec:
@@ -217,10 +223,6 @@ def _unfit(
         return "with novelty, which changes what is to be found"
     if injections_of(trial.plan, planned):
         return "with an injected fault"
-    if row.trace_uri is None:
-        return "without a trace (plan `traces: all`)"
-    if not (trial.path / row.trace_uri).exists():
-        return "whose trace is missing"
     return ""
 
 
@@ -228,10 +230,14 @@ def _read(
     trial: TrialDirectory, row: Episode, planned: PlannedEpisode, task: TaskSpec
 ) -> tuple[Recording | None, str]:
     """The recording of an episode, and why it cannot serve if it cannot."""
+    if row.trace_uri is None:
+        return None, "without a trace (plan `traces: all`)"
+    place = trial.path / row.trace_uri
+    if not place.exists():
+        return None, "whose trace is missing"
     section, policy = task_and_policy(trial.plan, planned)
     keywords = environment_keywords(section, planned, policy)
     constants = keywords.pop("constants", {})
-    place = trial.path / str(row.trace_uri)
     common: dict[str, Any] = {
         "id": row.episode_id,
         "env": row.task,

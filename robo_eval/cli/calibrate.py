@@ -156,10 +156,7 @@ def fit(
         checkup = _checked(gathered, known, quiet=json)
         keep(opened, checkup)
     passed(checkup)
-    if gathered.task.replay != "steps":
-        raise InputError(
-            f"{trial}: {gathered.task.env} cannot be fitted yet: its recordings are played whole"
-        )
+    _check_fittable(gathered, trial)
     recordings, held_out = split(gathered.recordings, hold_out)
     count = cores() if workers is None else workers
     if not json:
@@ -248,6 +245,93 @@ def validate(
         say("accepted: the simulator foretells these recordings better with it")
 
 
+@app.command("loop", short_help="Say what calibration gains with more recordings.")
+def loop(
+    trial: TrialArgument,
+    *,
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder to play in.")],
+    sizes: Annotated[
+        str, typer.Option("--recordings", metavar="N,N...", help="Numbers of recordings to fit.")
+    ] = "1,2,4,8",
+    randomised: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=LOW,HIGH",
+            help="What domain randomisation draws of a constant; default 30 % about nominal.",
+        ),
+    ] = None,
+    policy: Annotated[
+        str, typer.Option(metavar="NAME", help="Whose episodes; needed where there are several.")
+    ] = "",
+    episodes: Annotated[
+        int | None, typer.Option(min=2, metavar="N", help="Most episodes to compare; default all.")
+    ] = None,
+    workers: WorkersOption = None,
+    ray: RayOption = None,
+    given: GivenOption = None,
+    task: TaskOption = "",
+    json: JsonOption = False,
+) -> None:
+    """Compare simulation with a robot before calibration, after it, and randomised.
+
+    So many recordings of the trial are fitted; all other episodes are played in simulation from the
+    states in which they began: as the simulator is, with the constants that were found, with the
+    noise of the sensors as well, with the hidden force as well, and with constants drawn at random.
+    A table, loop.json and loop.html in the folder say how far success is apart. The same command
+    goes on where it was stopped.
+
+    Example: robo-eval calibrate loop runs/gantry --out runs/gantry-loop
+    """
+    from robo_eval.cli.calibrate_loop import (
+        asked_ranges,
+        opened_loop,
+        played,
+        print_loop,
+        sizes_of,
+        write_result,
+    )
+    from robo_eval.cli.checks import check_names
+    from robo_eval.core.errors import InputError
+    from robo_eval.log.directory import TrialDirectory, is_trial
+    from robo_eval.log.provenance import cores
+    from robo_eval_calibration.checks import checked
+    from robo_eval_calibration.checkup import not_refused
+    from robo_eval_calibration.loop import chosen, plan_of, ranges_of
+
+    numbers = sizes_of(sizes)
+    opened = TrialDirectory.open(trial)
+    if not is_trial(out):
+        TrialDirectory.check_new(out)
+    gathered = _gathered(opened, task, quiet=json)
+    known = _given(given, gathered.task)
+    _check_fittable(gathered, trial)
+    ranges = ranges_of(gathered.task, known, asked_ranges(randomised or [], gathered.task))
+    try:
+        told = chosen(gathered, numbers, policy=policy, episodes=episodes)
+        plan = plan_of(opened, told, ranges, known)
+    except InputError as err:
+        raise InputError(f"{trial}: {err}") from err
+    check_names(plan)
+    not_refused(checked(told.fitted, gathered.task))
+    count = cores() if workers is None else workers
+    if not json:
+        cost = duration(_CPU_S_A_RECORDING * sum(told.sizes))
+        say(
+            f"{counted(len(told.fitted), 'recording')} to fit, about {cost} of one core;"
+            f" {counted(len(told.compared), 'episode')} to simulate {told.ways} times each,"
+            f" {told.ways * len(told.compared):,} in all"
+        )
+    made = opened_loop(opened, plan, told, out=out, given=known, workers=count, ray=ray, quiet=json)
+    found = played(made, told, workers=count, ray=ray, quiet=json)
+    write_result(found, out)
+    if json:
+        print_json(found.as_dict())
+        return
+    print_loop(found)
+    say(f"picture: {out / 'loop.html'}")
+    next_steps(f"robo-eval report {quoted(out)}")
+
+
 @app.command("export", short_help="Write what was found for other programs.")
 def export(
     snapshot: SnapshotArgument,
@@ -301,6 +385,15 @@ def _gathered(trial: TrialDirectory, task: str, *, quiet: bool) -> Gathered:
     with progress("read", quiet=quiet) as told:
         show = None if told is None else lambda done, total: told(done, total, "")
         return gathered(trial, task, show)
+
+
+def _check_fittable(gathered: Gathered, trial: Path) -> None:
+    from robo_eval.core.errors import InputError
+
+    if gathered.task.replay != "steps":
+        raise InputError(
+            f"{trial}: {gathered.task.env} cannot be fitted yet: its recordings are played whole"
+        )
 
 
 def _checked(gathered: Gathered, given: Mapping[str, float], *, quiet: bool) -> Checkup:

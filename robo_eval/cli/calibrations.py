@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,12 +23,17 @@ _READ: Final[dict[str, str]] = {}
 """Texts of the snapshots that were read, by their SHA-256."""
 
 
-def with_snapshots(plan: TrialPlan, path: Path) -> TrialPlan:
+def _warn(text: str) -> None:
+    typer.echo(text, err=True)
+
+
+def with_snapshots(plan: TrialPlan, path: Path, warn: Callable[[str], None] = _warn) -> TrialPlan:
     """The plan with what its calibrations play, as it is locked.
 
     Args:
         plan: The plan.
         path: Its file; snapshots are named relative to it.
+        warn: Told of snapshots that were not accepted.
 
     Raises:
         PlanError: If a snapshot cannot be read or is of another task, two share a name, or a
@@ -40,7 +46,7 @@ def with_snapshots(plan: TrialPlan, path: Path) -> TrialPlan:
     for index, entry in enumerate(plan.calibrations):
         fill = _drawn if entry.file is None else _snapshot
         try:
-            found = fill(entry, plan, path.parent)
+            found = fill(entry, plan, path.parent, warn)
         except InputError as err:
             raise PlanError(f"{path}: calibrations.{index}.{err}") from err
         filled.append(entry.model_dump(exclude_unset=True) | found)
@@ -61,7 +67,9 @@ def keep_snapshots(plan: TrialPlan, trial: Path) -> None:
             write_atomically(trial / entry.file, _READ[entry.sha256].encode())
 
 
-def _snapshot(entry: CalibrationPlan, plan: TrialPlan, folder: Path) -> dict[str, Any]:
+def _snapshot(
+    entry: CalibrationPlan, plan: TrialPlan, folder: Path, warn: Callable[[str], None]
+) -> dict[str, Any]:
     """What a snapshot plays, by recording."""
     file = folder / str(entry.file)
     try:
@@ -88,7 +96,7 @@ def _snapshot(entry: CalibrationPlan, plan: TrialPlan, folder: Path) -> dict[str
     if not any(recordings.values()):
         raise InputError(f"play: {file} holds nothing of {', '.join(entry.play)}")
     for warning in snapshot.warnings:
-        typer.echo(f"{file}: is played: {warning}", err=True)
+        warn(f"{file}: is played: {warning}")
     name = entry.name or snapshot.name
     _READ[digest] = text
     return {
@@ -99,7 +107,7 @@ def _snapshot(entry: CalibrationPlan, plan: TrialPlan, folder: Path) -> dict[str
     }
 
 
-def _drawn(entry: CalibrationPlan, plan: TrialPlan, _folder: Path) -> dict[str, Any]:
+def _drawn(entry: CalibrationPlan, plan: TrialPlan, *_: object) -> dict[str, Any]:
     """Which of the constants that are drawn are drawn by their logarithm."""
     logarithmic: set[str] = set()
     for index, task in enumerate(plan.tasks) if entry.randomised else ():

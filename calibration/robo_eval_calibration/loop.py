@@ -1,0 +1,258 @@
+"""What calibration gains with more recordings: which episodes are fitted, and which compared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+
+from robo_eval.core.canonical import digest
+from robo_eval.core.episode import Episode
+from robo_eval.core.errors import InputError
+from robo_eval.core.kinds import Arm, Side
+from robo_eval.core.names import unknown_name
+from robo_eval.core.plan import NOMINAL, TrialPlan
+from robo_eval.core.schedule import PlannedEpisode, schedule
+from robo_eval.core.task import TaskSpec
+from robo_eval.core.wording import counted
+from robo_eval.core.yaml_form import validated
+from robo_eval.log.directory import PLAN, TrialDirectory
+from robo_eval.log.snapshot import DISTURBANCE, NOISE
+from robo_eval.metrics.calibrated import Calibrated
+from robo_eval.stats.estimate import Estimate
+from robo_eval_calibration.made import LEAST
+from robo_eval_calibration.recordings import Gathered, Recording
+
+RANDOMISED: Final = "randomised"
+_STAGES: Final = {"constants": "", "noise": NOISE, "force": DISTURBANCE}
+"""Settings, each with the stage of what it plays more than the one before."""
+_PARTS: Final = ("constants", NOISE, DISTURBANCE)
+_SPREAD: Final = 0.3
+"""Share of its nominal value by which a constant is drawn more or less."""
+_REACH: Final = 0.1
+"""Share of its bounds as far as one is drawn that is nominally 0."""
+_SEEDS_APART: Final = 1_000_000
+"""Noise is drawn by seed: a stand-in and its simulated partner must not draw the same."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """The episodes of a trial, by what they are for.
+
+    Attributes:
+        task: What was played.
+        sizes: Numbers of recordings that are fitted.
+        fitted: Recordings, of which the first so many are.
+        others: Recordings that are not fitted.
+        compared: Scored episodes that are not fitted, each with what was planned.
+    """
+
+    task: TaskSpec
+    sizes: tuple[int, ...]
+    fitted: list[Recording]
+    others: list[Recording]
+    compared: list[tuple[Episode, PlannedEpisode]]
+
+    @property
+    def side(self) -> Side:
+        """Where the robot's half was played; of one that is simulated alone, a twin's."""
+        own = self.compared[0][0].side
+        return Side.TWIN if own is Side.SIM else own
+
+    @property
+    def settings(self) -> dict[str, tuple[str, ...]]:
+        """What is played of a snapshot, by setting, as far as the task has it."""
+        stages = {"", *(one.stage for one in self.task.constants)}
+        parts = {name: _PARTS[: at + 1] for at, name in enumerate(_STAGES)}
+        return {name: parts[name] for name, stage in _STAGES.items() if stage in stages}
+
+    @property
+    def ways(self) -> int:
+        """How often each episode is simulated."""
+        return 2 + len(self.settings) * sum(self.sizes)
+
+
+def chosen(
+    gathered: Gathered, sizes: Sequence[int], *, policy: str = "", episodes: int | None = None
+) -> Chosen:
+    """Choose what is fitted, by the digests of recordings, and what is compared: all the rest.
+
+    Args:
+        gathered: What the trial holds.
+        sizes: Numbers of recordings that are to be fitted.
+        policy: Whose episodes are compared; empty where there is one.
+        episodes: How many at most; None for all.
+
+    Raises:
+        InputError: If there are too few, or the policy is none of theirs.
+    """
+    policies = sorted({row.policy for row, _ in gathered.scored})
+    if policy and policy not in policies:
+        raise unknown_name("policy", policy, policies)
+    if not policy and len(policies) > 1:
+        raise InputError(f"has several policies; choose one by --policy: {', '.join(policies)}")
+    most = max(sizes)
+    ordered = sorted(gathered.recordings, key=lambda one: one.content)
+    used = {one.id for one in ordered[:most]}
+    compared = [
+        (row, planned)
+        for row, planned in gathered.scored
+        if row.episode_id not in used
+        and row.policy in (policy or row.policy)
+        and planned.arm is Arm.MAIN
+    ]
+    if len(ordered) < most or len(compared) < LEAST:
+        raise InputError(
+            f"{counted(len(ordered), 'recording')} and {counted(len(compared), 'episode')} beside"
+            f" them are too few: {most} are fitted and {LEAST} more compared, which needs"
+            f" {most + LEAST} at least; record more, or fit fewer by --recordings"
+        )
+    return Chosen(
+        task=gathered.task,
+        sizes=tuple(sorted(set(sizes))),
+        fitted=ordered[:most],
+        others=ordered[most:],
+        compared=compared[:episodes],
+    )
+
+
+def ranges_of(
+    task: TaskSpec, given: Mapping[str, float], asked: Mapping[str, tuple[float, float]]
+) -> dict[str, tuple[float, float]]:
+    """Between which values domain randomisation draws each constant.
+
+    Args:
+        task: The task.
+        given: Constants that are known, which are not drawn.
+        asked: What somebody asked for.
+
+    Returns:
+        30 % about what is nominal, or a tenth of the bounds above 0, where nobody asked.
+    """
+    found = {}
+    for one in task.constants:
+        if one.stage not in (NOISE, DISTURBANCE) and one.name not in given:
+            reach = _SPREAD * abs(one.nominal) or _REACH * (one.high - one.low)
+            found[one.name] = (
+                max(one.low, one.nominal - reach), min(one.high, one.nominal + reach),
+            )  # fmt: skip
+    return {**found, **asked}
+
+
+def plan_of(
+    trial: TrialDirectory, told: Chosen, ranges: Mapping[str, tuple[float, float]], about: object
+) -> TrialPlan:
+    """The plan by which the simulated half is played; it reads snapshots named `N.yaml`.
+
+    Args:
+        trial: Whose episodes they are.
+        told: Which of them.
+        ranges: What domain randomisation draws.
+        about: Whatever else a loop depends on.
+
+    Raises:
+        InputError: If the trial plays several tasks.
+        PlanError: If its plan cannot be played with calibrations.
+    """
+    if len(trial.plan.tasks) > 1:
+        raise InputError("plays several tasks; a loop compares a trial of one task")
+    data: dict[str, Any] = trial.plan.model_dump(exclude_unset=True)
+    task = data["tasks"][0]
+    kwargs = {key: value for key, value in task.get("kwargs", {}).items() if key != "constants"}
+    seeds = data.get("seeds", {})
+    if told.compared[0][0].side is Side.SIM:
+        seeds = {**seeds, "first": trial.plan.seeds.first + _SEEDS_APART}
+    same = digest(
+        [
+            trial.plan_digest, about, ranges, told.sizes,
+            [one.content for one in told.fitted], [row.episode_id for row, _ in told.compared],
+        ]
+    )  # fmt: skip
+    return validated(
+        {
+            **data,
+            "name": f"loop of {trial.plan.name}",
+            "description": f"Simulation compared with {trial.plan.name}; loop {same[:16]}",
+            "tasks": [{**task, "kwargs": kwargs}],
+            "sides": [Side.SIM, told.side],
+            "seeds": seeds,
+            "traces": "none",
+            "control": False,
+            "blind": False,
+            "stopping": None,
+            "injections": (),
+            "metrics": {**data.get("metrics", {}), "calibration": None, "modules": ()},
+            "calibrations": [
+                NOMINAL,
+                *({"file": f"{size}.yaml", "play": parts, "name": f"{name}-{size}"}
+                  for name, parts in told.settings.items() for size in told.sizes),
+                {"name": RANDOMISED, "randomised": dict(ranges)},
+            ],
+        },
+        TrialPlan,
+        str(trial.path / PLAN),
+    )  # fmt: skip
+
+
+def physical_rows(told: Chosen, plan: TrialPlan, plan_digest: str) -> list[Episode]:
+    """The robot's half, as the trial that compares it logs it."""
+    planned = {(one.condition, one.policy, one.index): one for one in schedule(plan, told.side)}
+    found = []
+    for row, was in told.compared:
+        now = planned[was.condition, was.policy, was.index]
+        found.append(
+            replace(
+                row,
+                episode_id=now.base_id,
+                attempt=1,
+                pair_id=row.pair_id or now.base_id,
+                control_id=None,
+                plan_digest=plan_digest,
+                side=now.side,
+                seed=now.seed,
+                trace_uri=None,
+                trace_sha256=None,
+            )
+        )
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """How well simulation in one setting tells what the robot does.
+
+    Attributes:
+        setting: `nominal`, `constants`, `noise`, `force` or `randomised`.
+        recordings: Of how many recordings; None where it rests on none.
+        success: Of the simulated episodes, mean over recordings.
+        difference: Physical less simulated success.
+        agreement: S2R, or S2S.
+    """
+
+    setting: str
+    recordings: int | None
+    success: float | None
+    difference: Estimate
+    agreement: Estimate
+
+
+def compared_of(calibrations: Sequence[Calibrated]) -> list[Compared]:
+    """What each setting came to, in the order shown."""
+    found = []
+    for one in calibrations:
+        setting, _, size = one.calibration.partition("-")
+        rates = [own.ar_sim.value for own in one.by_recording.values()]
+        known = [rate for rate in rates if rate is not None]
+        found.append(
+            Compared(
+                setting=setting,
+                recordings=int(size) if size else None,
+                success=float(np.mean(known)) if known else None,
+                difference=one.difference,
+                agreement=one.agreement,
+            )
+        )
+    order = [NOMINAL, *_STAGES, RANDOMISED]
+    return sorted(found, key=lambda one: (order.index(one.setting), one.recordings or 0))
