@@ -283,6 +283,7 @@ def loop(
     Example: robo-eval calibrate loop runs/gantry --out runs/gantry-loop
     """
     from robo_eval.cli.calibrate_loop import (
+        PAGE,
         asked_ranges,
         opened_loop,
         played,
@@ -328,8 +329,7 @@ def loop(
         print_json(found.as_dict())
         return
     print_loop(found)
-    say(f"picture: {out / 'loop.html'}")
-    next_steps(f"robo-eval report {quoted(out)}")
+    say(f"picture: {out / PAGE}")
 
 
 @app.command("export", short_help="Write what was found for other programs.")

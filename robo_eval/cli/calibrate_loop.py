@@ -14,6 +14,7 @@ import typer
 from robo_eval.cli.aiq_progress import progress
 from robo_eval.cli.output import interval, percent, print_table, say
 from robo_eval.core.errors import InputError, InterruptedRunError
+from robo_eval.core.kinds import Side
 from robo_eval.core.plain import plain
 from robo_eval.core.wording import counted
 
@@ -35,6 +36,11 @@ SETTINGS: Final = {
     "randomised": "randomised",
 }
 """What people read for each setting."""
+_ROBOTS: Final = {
+    Side.REAL: "the robot",
+    Side.TWIN: "the twin",
+    Side.SIM: "the stand-in, which is simulated,",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +50,7 @@ class Looped:
     Attributes:
         plan: What was played.
         name: `S2R` or `S2S`.
+        robot: What is compared, in words.
         physical: Success of the episodes that are compared, on the robot or its twin.
         rows: How well simulation told it in each setting.
         snapshots: What was fitted, by the number of recordings.
@@ -51,6 +58,7 @@ class Looped:
 
     plan: TrialPlan
     name: str
+    robot: str
     physical: Estimate
     rows: Sequence[Compared]
     snapshots: Mapping[int, Snapshot]
@@ -63,6 +71,7 @@ class Looped:
             "task": self.plan.tasks[0].env,
             "side": self.plan.sides[-1].value,
             "agreement": self.name,
+            "robot": self.robot,
             "physical": plain(self.physical),
             "settings": plain(self.rows),
             "fits": {
@@ -133,7 +142,8 @@ def opened_loop(
             raise InputError(f"{out}: holds another loop, or another trial; name another folder")
         return found
     with tempfile.TemporaryDirectory() as folder:
-        for size, snapshot in _snapshots(trial, told, given, workers, ray, quiet=quiet).items():
+        for size in told.sizes:
+            snapshot = _snapshot(trial, told, size, given, workers, ray, quiet=quiet)
             write_snapshot(snapshot, Path(folder) / f"{size}.yaml")
         # What a snapshot says of itself is told with what it came to.
         locked = with_snapshots(plan, Path(folder) / "plan.yaml", warn=lambda _: None)
@@ -142,41 +152,39 @@ def opened_loop(
     return made
 
 
-def _snapshots(
+def _snapshot(
     trial: TrialDirectory,
     told: Chosen,
+    size: int,
     given: Mapping[str, float],
     workers: int,
     ray: str | None,
     *,
     quiet: bool,
-) -> dict[int, Snapshot]:
-    """A snapshot for each number of recordings; fits of units are kept in their trial."""
+) -> Snapshot:
+    """What so many recordings tell; fits of units are kept in their trial."""
     from threadpoolctl import threadpool_limits
 
     from robo_eval.log.directory import CALIBRATION
     from robo_eval_calibration.fit import fitted, model_of
     from robo_eval_calibration.made import snapshot_of
 
-    found = {}
-    model = model_of(told.fitted[0])
-    for size in told.sizes:
-        recordings = told.fitted[:size]
-        title = f"fit {counted(size, 'recording')}"
-        with progress(title, quiet=quiet) as bar, threadpool_limits(1):
-            fit = fitted(
-                recordings,
-                given=given,
-                workers=workers,
-                ray=ray,
-                jobs_folder=trial.path / CALIBRATION / "fits",
-                progress=None if bar is None else lambda done, total, bar=bar: bar(done, total, ""),
-            )
-        found[size] = snapshot_of(
-            fit, recordings, told.others,
-            model=model, name=f"fitted-{size}", plan_digest=trial.plan_digest, valid_days=14,
-        )  # fmt: skip
-    return found
+    recordings = told.fitted[:size]
+    title = f"fit {counted(size, 'recording')}"
+    with progress(title, quiet=quiet) as bar, threadpool_limits(1):
+        found = fitted(
+            recordings,
+            given=given,
+            workers=workers,
+            ray=ray,
+            jobs_folder=trial.path / CALIBRATION / "fits",
+            progress=None if bar is None else lambda done, total: bar(done, total, ""),
+        )
+    return snapshot_of(
+        found, recordings, told.others,
+        model=model_of(recordings[0]), name=f"fitted-{size}", plan_digest=trial.plan_digest,
+        valid_days=14,
+    )  # fmt: skip
 
 
 def played(
@@ -215,6 +223,7 @@ def played(
     return Looped(
         plan=made.plan,
         name=NAMES[told.side.value],
+        robot=_ROBOTS[told.compared[0][0].side],
         physical=body.reliability,
         rows=compared_of(body.calibrations),
         snapshots={
@@ -242,8 +251,7 @@ _COLUMNS: Final = ("simulation", "recordings", "success", "robot less simulation
 
 
 def _title(found: Looped) -> str:
-    robot = "twin" if found.name == "S2S" else "robot"
-    return f"{found.plan.name}: the {robot} succeeds in {interval(found.physical)}"
+    return f"{found.plan.name}: {found.robot} succeeds in {interval(found.physical)}"
 
 
 def _cells(found: Looped) -> list[tuple[str, ...]]:
