@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
-
-import numpy as np
+from typing import Final
 
 from robo_eval.core.canonical import digest
 from robo_eval.core.episode import Episode
@@ -14,25 +12,25 @@ from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import Arm, Side
 from robo_eval.core.names import unknown_name
 from robo_eval.core.plan import NOMINAL, TrialPlan
-from robo_eval.core.schedule import PlannedEpisode, schedule
+from robo_eval.core.schedule import PlannedEpisode, schedule, task_and_policy
 from robo_eval.core.task import TaskSpec
 from robo_eval.core.wording import counted
 from robo_eval.core.yaml_form import validated
 from robo_eval.log.directory import PLAN, TrialDirectory
 from robo_eval.log.snapshot import DISTURBANCE, NOISE
-from robo_eval.metrics.calibrated import Calibrated
-from robo_eval.stats.estimate import Estimate
 from robo_eval_calibration.made import LEAST
 from robo_eval_calibration.recordings import Gathered, Recording
 
 RANDOMISED: Final = "randomised"
-_STAGES: Final = {"constants": "", "noise": NOISE, "force": DISTURBANCE}
-"""Settings, each with the stage of what it plays more than the one before."""
-_PARTS: Final = ("constants", NOISE, DISTURBANCE)
+_PARTS: Final = {"constants": "", "noise": NOISE, "force": DISTURBANCE}
+"""What is played of a snapshot, each setting more than the one before: its name, and the stage of
+these constants."""
 _SPREAD: Final = 0.3
 """Share of its nominal value by which a constant is drawn more or less."""
 _REACH: Final = 0.1
 """Share of its bounds as far as one is drawn that is nominally 0."""
+_OF_OTHERS: Final = {"calibration", "modules"}
+"""Settings of metrics that name what the trial alone has."""
 _SEEDS_APART: Final = 1_000_000
 """Noise is drawn by seed: a stand-in and its simulated partner must not draw the same."""
 
@@ -56,17 +54,22 @@ class Chosen:
     compared: list[tuple[Episode, PlannedEpisode]]
 
     @property
+    def is_stand_in(self) -> bool:
+        """Whether the robot's half was simulated as well."""
+        return self.compared[0][0].side is Side.SIM
+
+    @property
     def side(self) -> Side:
-        """Where the robot's half was played; of one that is simulated alone, a twin's."""
-        own = self.compared[0][0].side
-        return Side.TWIN if own is Side.SIM else own
+        """Where the robot's half was played; a stand-in counts as a twin."""
+        return Side.TWIN if self.is_stand_in else self.compared[0][0].side
 
     @property
     def settings(self) -> dict[str, tuple[str, ...]]:
         """What is played of a snapshot, by setting, as far as the task has it."""
         stages = {"", *(one.stage for one in self.task.constants)}
-        parts = {name: _PARTS[: at + 1] for at, name in enumerate(_STAGES)}
-        return {name: parts[name] for name, stage in _STAGES.items() if stage in stages}
+        names = [name for name, stage in _PARTS.items() if stage in stages]
+        parts = [_PARTS[name] or "constants" for name in names]
+        return {name: tuple(parts[: at + 1]) for at, name in enumerate(names)}
 
     @property
     def ways(self) -> int:
@@ -153,17 +156,11 @@ def plan_of(
         about: Whatever else a loop depends on.
 
     Raises:
-        InputError: If the trial plays several tasks.
-        PlanError: If its plan cannot be played with calibrations.
+        PlanError: If its task cannot be played so.
     """
-    if len(trial.plan.tasks) > 1:
-        raise InputError("plays several tasks; a loop compares a trial of one task")
-    data: dict[str, Any] = trial.plan.model_dump(exclude_unset=True)
-    task = data["tasks"][0]
-    kwargs = {key: value for key, value in task.get("kwargs", {}).items() if key != "constants"}
-    seeds = data.get("seeds", {})
-    if told.compared[0][0].side is Side.SIM:
-        seeds = {**seeds, "first": trial.plan.seeds.first + _SEEDS_APART}
+    plan = trial.plan
+    task, policy = task_and_policy(plan, told.compared[0][1])
+    kwargs = {key: value for key, value in task.kwargs.items() if key != "constants"}
     same = digest(
         [
             trial.plan_digest, about, ranges, told.sizes,
@@ -172,18 +169,19 @@ def plan_of(
     )  # fmt: skip
     return validated(
         {
-            **data,
-            "name": f"loop of {trial.plan.name}",
-            "description": f"Simulation compared with {trial.plan.name}; loop {same[:16]}",
-            "tasks": [{**task, "kwargs": kwargs}],
+            "name": f"loop of {plan.name}",
+            "description": f"Simulation compared with {plan.name}; loop {same[:16]}",
+            "tasks": [
+                task.model_dump(exclude_unset=True, exclude={"levels", "difficulties"})
+                | {"kwargs": kwargs, "levels": None if task.levels is None else [0]}
+            ],
+            "policies": [policy.model_dump(exclude_unset=True)],
+            "episodes": len(told.compared),
+            "seeds": {"first": plan.seeds.first + _SEEDS_APART},
             "sides": [Side.SIM, told.side],
-            "seeds": seeds,
             "traces": "none",
-            "control": False,
-            "blind": False,
-            "stopping": None,
-            "injections": (),
-            "metrics": {**data.get("metrics", {}), "calibration": None, "modules": ()},
+            "decision_timeout_s": plan.decision_timeout_s,
+            "metrics": plan.metrics.model_dump(exclude_unset=True, exclude=_OF_OTHERS),
             "calibrations": [
                 NOMINAL,
                 *({"file": f"{size}.yaml", "play": parts, "name": f"{name}-{size}"}
@@ -197,62 +195,17 @@ def plan_of(
 
 
 def physical_rows(told: Chosen, plan: TrialPlan, plan_digest: str) -> list[Episode]:
-    """The robot's half, as the trial that compares it logs it."""
-    planned = {(one.condition, one.policy, one.index): one for one in schedule(plan, told.side)}
-    found = []
-    for row, was in told.compared:
-        now = planned[was.condition, was.policy, was.index]
-        found.append(
-            replace(
-                row,
-                episode_id=now.base_id,
-                attempt=1,
-                pair_id=row.pair_id or now.base_id,
-                control_id=None,
-                plan_digest=plan_digest,
-                side=now.side,
-                seed=now.seed,
-                trace_uri=None,
-                trace_sha256=None,
-            )
+    """The robot's half, as the trial that compares it logs it: numbered anew."""
+    planned = sorted(schedule(plan, told.side), key=lambda one: one.index)
+    return [
+        replace(
+            row,
+            episode_id=now.base_id, attempt=1, pair_id=now.base_id, control_id=None,
+            plan_digest=plan_digest, side=now.side, seed=now.seed,
+            difficulty=now.condition.difficulty and str(now.condition.difficulty),
+            # Of a stand-in several were played at a time, which no robot could.
+            start_ns=None if told.is_stand_in else row.start_ns,
+            trace_uri=None, trace_sha256=None,
         )
-    return found
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Compared:
-    """How well simulation in one setting tells what the robot does.
-
-    Attributes:
-        setting: `nominal`, `constants`, `noise`, `force` or `randomised`.
-        recordings: Of how many recordings; None where it rests on none.
-        success: Of the simulated episodes, mean over recordings.
-        difference: Physical less simulated success.
-        agreement: S2R, or S2S.
-    """
-
-    setting: str
-    recordings: int | None
-    success: float | None
-    difference: Estimate
-    agreement: Estimate
-
-
-def compared_of(calibrations: Sequence[Calibrated]) -> list[Compared]:
-    """What each setting came to, in the order shown."""
-    found = []
-    for one in calibrations:
-        setting, _, size = one.calibration.partition("-")
-        rates = [own.ar_sim.value for own in one.by_recording.values()]
-        known = [rate for rate in rates if rate is not None]
-        found.append(
-            Compared(
-                setting=setting,
-                recordings=int(size) if size else None,
-                success=float(np.mean(known)) if known else None,
-                difference=one.difference,
-                agreement=one.agreement,
-            )
-        )
-    order = [NOMINAL, *_STAGES, RANDOMISED]
-    return sorted(found, key=lambda one: (order.index(one.setting), one.recordings or 0))
+        for (row, _), now in zip(told.compared, planned, strict=True)
+    ]  # fmt: skip

@@ -11,6 +11,7 @@ import typer
 from robo_eval.cli.aiq_progress import duration, progress
 from robo_eval.cli.calibrate_offsets import app as offsets
 from robo_eval.cli.calibrate_watch import watch
+from robo_eval.cli.options import taking
 from robo_eval.cli.output import (
     JsonOption,
     RayOption,
@@ -23,6 +24,7 @@ from robo_eval.cli.output import (
     quoted,
     say,
 )
+from robo_eval.cli.run import PlayOptions
 from robo_eval.core.wording import counted
 
 if TYPE_CHECKING:
@@ -246,10 +248,12 @@ def validate(
 
 
 @app.command("loop", short_help="Say what calibration gains with more recordings.")
+@taking(PlayOptions, "jobs", "ray", "with_report", "json")
 def loop(
+    how: PlayOptions,
     trial: TrialArgument,
     *,
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder to play in.")],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Trial to play it in.")],
     sizes: Annotated[
         str, typer.Option("--recordings", metavar="N,N...", help="Numbers of recordings to fit.")
     ] = "1,2,4,8",
@@ -266,70 +270,47 @@ def loop(
     episodes: Annotated[
         int | None, typer.Option(min=2, metavar="N", help="Most episodes to compare; default all.")
     ] = None,
-    workers: WorkersOption = None,
-    ray: RayOption = None,
     given: GivenOption = None,
     task: TaskOption = "",
-    json: JsonOption = False,
 ) -> None:
     """Compare simulation with a robot before calibration, after it, and randomised.
 
-    So many recordings of the trial are fitted; all other episodes are played in simulation from the
-    states in which they began: as the simulator is, with the constants that were found, with the
-    noise of the sensors as well, with the hidden force as well, and with constants drawn at random.
-    A table, loop.json and loop.html in the folder say how far success is apart. The same command
-    goes on where it was stopped.
+    So many recordings of the trial are fitted. All other episodes are played in simulation from the
+    states in which they began: with the simulator as it is, with the constants that were found,
+    with the noise of the sensors as well, with the hidden force as well, and with constants drawn
+    at random. A table, loop.json and the report of the trial DIR say how far success is apart. The
+    same command goes on where it was stopped.
 
     Example: robo-eval calibrate loop runs/gantry --out runs/gantry-loop
     """
-    from robo_eval.cli.calibrate_loop import (
-        PAGE,
-        asked_ranges,
-        opened_loop,
-        played,
-        print_loop,
-        sizes_of,
-        write_result,
-    )
+    from robo_eval.cli.calibrate_loop import asked_ranges, opened_loop, play_loop, sizes_of
     from robo_eval.cli.checks import check_names
     from robo_eval.core.errors import InputError
-    from robo_eval.log.directory import TrialDirectory, is_trial
-    from robo_eval.log.provenance import cores
+    from robo_eval.log.directory import TrialDirectory
     from robo_eval_calibration.checks import checked
     from robo_eval_calibration.checkup import not_refused
     from robo_eval_calibration.loop import chosen, plan_of, ranges_of
 
-    numbers = sizes_of(sizes)
-    opened = TrialDirectory.open(trial)
-    if not is_trial(out):
-        TrialDirectory.check_new(out)
-    gathered = _gathered(opened, task, quiet=json)
+    numbers, opened = sizes_of(sizes), TrialDirectory.open(trial)
+    gathered = _gathered(opened, task, quiet=how.json)
     known = _given(given, gathered.task)
     _check_fittable(gathered, trial)
     ranges = ranges_of(gathered.task, known, asked_ranges(randomised or [], gathered.task))
     try:
         told = chosen(gathered, numbers, policy=policy, episodes=episodes)
-        plan = plan_of(opened, told, ranges, known)
     except InputError as err:
         raise InputError(f"{trial}: {err}") from err
+    plan = plan_of(opened, told, ranges, known)
     check_names(plan)
     not_refused(checked(told.fitted, gathered.task))
-    count = cores() if workers is None else workers
-    if not json:
+    if not how.json:
         cost = duration(_CPU_S_A_RECORDING * sum(told.sizes))
         say(
             f"{counted(len(told.fitted), 'recording')} to fit, about {cost} of one core;"
             f" {counted(len(told.compared), 'episode')} to simulate {told.ways} times each,"
             f" {told.ways * len(told.compared):,} in all"
         )
-    made = opened_loop(opened, plan, told, out=out, given=known, workers=count, ray=ray, quiet=json)
-    found = played(made, told, workers=count, ray=ray, quiet=json)
-    write_result(found, out)
-    if json:
-        print_json(found.as_dict())
-        return
-    print_loop(found)
-    say(f"picture: {out / PAGE}")
+    play_loop(opened_loop(opened, plan, told, out, known, how), told, how)
 
 
 @app.command("export", short_help="Write what was found for other programs.")

@@ -10,6 +10,8 @@ from robo_eval.core import door
 from robo_eval.core.errors import InputError
 from robo_eval.log.directory import CALIBRATION, CHECK, TrialDirectory
 from robo_eval.log.snapshot import Snapshot, read_snapshot
+from robo_eval.metrics.body import Body
+from robo_eval.report.loop import Setting, settings_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,15 +22,22 @@ class Calibrations:
         snapshots: Each once, under however many names it was played.
         problems: Why others in the folder are not shown, by file.
         check: What `robo-eval calibrate check` kept; empty if it was not called.
+        settings: What simulation was played with for the first policy, and how well it told.
     """
 
     snapshots: Sequence[Snapshot] = field(default_factory=list)
     problems: Mapping[str, str] = field(default_factory=dict)
     check: Mapping[str, Any] = field(default_factory=dict)
+    settings: Sequence[Setting] = ()
 
 
-def calibrations_of(trial: TrialDirectory) -> Calibrations:
-    """What lies in the folder of calibrations of a trial."""
+def calibrations_of(trial: TrialDirectory, bodies: Sequence[Body] = ()) -> Calibrations:
+    """What lies in the folder of calibrations of a trial, and how well simulation told with it.
+
+    Args:
+        trial: The trial.
+        bodies: Metrics of policies on a robot or its twin.
+    """
     snapshots: list[Snapshot] = []
     problems = {}
     for path in trial.calibration_files:
@@ -37,7 +46,10 @@ def calibrations_of(trial: TrialDirectory) -> Calibrations:
             snapshots += [found] * (found not in snapshots)
         except InputError as err:
             problems[path.name] = str(err).removeprefix(f"{path}: ")
-    return Calibrations(snapshots=snapshots, problems=problems, check=_check(trial))
+    settings = settings_of(bodies[0], trial.plan) if bodies else ()
+    return Calibrations(
+        snapshots=snapshots, problems=problems, check=_check(trial), settings=settings
+    )
 
 
 def _check(trial: TrialDirectory) -> Mapping[str, Any]:

@@ -22,6 +22,7 @@ from robo_eval.page.table import Group, Row
 from robo_eval.page.theme import FAINT, INK, MUTED, policy_style
 from robo_eval.page.words import plain_text, spaced
 from robo_eval.report.calibration import Calibrations
+from robo_eval.report.loop import differences, sizes_of
 
 _AFTER, _BEFORE = policy_style(0), policy_style(1)
 _TOGETHER, _EACH = "together", "each recording"
@@ -35,6 +36,8 @@ def calibration_charts(found: Calibrations) -> dict[str, Callable[..., Figure]]:
             drawn[f"constants-{at}"] = partial(constants, one)
         if one.accepted.traces is not None:
             drawn[f"traces-{at}"] = partial(traces, one.accepted.traces)
+    if len(sizes_of(found.settings)) > 1:
+        drawn["loop"] = partial(differences, found.settings)
     return drawn
 
 

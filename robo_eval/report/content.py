@@ -138,7 +138,9 @@ def make_report(data: TrialData, summary: TrialSummary, findings: Findings | Non
         stopping="" if summary.series is None else _sentence(summary.series.text),
         robots=robots,
         simulated=_simulated(summary),
-        calibrations=calibrations_of(TrialDirectory(data.path, data.plan, data.plan_digest)),
+        calibrations=calibrations_of(
+            TrialDirectory(data.path, data.plan, data.plan_digest), summary.bodies
+        ),
         autonomy=autonomy_of(findings, places=_places(data, summary)),
         incidents=incident_list(data.path),
         conduct=conduct,

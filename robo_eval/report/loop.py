@@ -1,86 +1,109 @@
-"""The page of a loop: how far simulation is from a robot, by what it was calibrated with."""
+"""How far simulation is from a robot, by what it was played with, over numbers of recordings."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
-from robo_eval.core.estimate import Estimate
+from robo_eval.core.plan import TrialPlan
+from robo_eval.metrics.body import Body
+from robo_eval.metrics.calibrated import Calibrated
 from robo_eval.page.figure import Figure, scatter
-from robo_eval.page.figures import both_forms, error_bars, finish, legend_on_top
-from robo_eval.page.render import render_page
+from robo_eval.page.figures import error_bars, finish, legend_on_top
 from robo_eval.page.theme import FAINT, PAPER, policy_style
 from robo_eval.page.words import interval_text, plain_text
 
-Lines = Mapping[str, Mapping[int | None, Estimate]]
-"""Physical less simulated success in each setting, by the number of recordings; None where it rests
-on none."""
-_HEIGHT: Final = 380
+_HEIGHT: Final = 360
 _APART: Final = 0.09
 """Between two settings at one number of recordings, in steps of these numbers."""
 
 
-def page(
-    title: str,
-    lines: Lines,
-    columns: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    notes: Sequence[str],
-    name: str,
-) -> str:
-    """The page as text.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """What simulation was played with, and how well it told what a robot does.
+
+    Attributes:
+        played: What of a snapshot is played, or what else is.
+        recordings: Of how many recordings the snapshot is; None without one.
+        found: How well it told.
+    """
+
+    played: str
+    recordings: int | None
+    found: Calibrated
+
+    @property
+    def success(self) -> float | None:
+        """Share of simulated successes, mean over recordings; None if nothing was scored."""
+        rates = [one.ar_sim.value for one in self.found.by_recording.values()]
+        known = [rate for rate in rates if rate is not None]
+        return sum(known) / len(known) if known else None
+
+
+def settings_of(body: Body, plan: TrialPlan) -> list[Setting]:
+    """What simulation was played with, in the order of the plan.
 
     Args:
-        title: What was compared.
-        lines: What is drawn.
-        columns: Names of the columns of the table.
-        rows: Its cells.
-        notes: What else is to be known.
-        name: `S2R` or `S2S`.
+        body: A policy on a robot or its twin.
+        plan: The plan, with its calibrations.
     """
-    charts = {"loop": both_forms(partial(differences, lines))}
-    return render_page(
-        "loop.html.j2", charts,
-        title=title, columns=[*columns[:-1], name], rows=rows, notes=notes,
-    )  # fmt: skip
+    found = {one.calibration: one for one in body.calibrations}
+    return [
+        Setting(
+            played=", ".join(entry.play) if entry.file else str(entry.name),
+            recordings=len(entry.recordings) if entry.file else None,
+            found=found[entry.name],
+        )
+        for entry in plan.calibrations
+        if entry.name in found
+    ]
 
 
-def differences(lines: Lines, *, narrow: bool = False) -> Figure:
+def sizes_of(settings: Sequence[Setting]) -> list[int]:
+    """Numbers of recordings of which snapshots were played, rising."""
+    return sorted({one.recordings for one in settings if one.recordings is not None})
+
+
+def differences(settings: Sequence[Setting], *, narrow: bool = False) -> Figure:
     """Difference of success with its interval against the number of recordings, a line a setting.
 
     Args:
-        lines: What is drawn; a setting that rests on no recordings is level.
+        settings: What is drawn; one without recordings is level.
         narrow: Whether it is for a phone.
     """
-    sizes = sorted({size for line in lines.values() for size in line if size is not None})
+    sizes = sizes_of(settings)
+    names = list(dict.fromkeys(one.played for one in settings))
     figure = Figure()
     figure.add_shape("line", y0=0, y1=0, line={"color": FAINT, "width": 1.5}, layer="below")
-    for index, (setting, line) in enumerate(lines.items()):
-        known = {size: line.get(size, line.get(None)) for size in sizes}
-        found = {n: one for n, one in known.items() if one is not None and one.value is not None}
+    for index, name in enumerate(names):
+        found = {
+            size: one.found.difference
+            for one in settings
+            for size in (sizes if one.recordings is None else [one.recordings])
+            if one.played == name and one.found.difference.value is not None
+        }
         style = policy_style(index)
-        shift = (index - (len(lines) - 1) / 2.0) * _APART
+        shift = (index - (len(names) - 1) / 2.0) * _APART
         figure.add_trace(
             scatter(
                 x=[sizes.index(size) + shift for size in found],
                 y=[one.value for one in found.values()],
                 error_y=error_bars(list(found.values()), style.colour),
                 mode="lines+markers",
-                name=plain_text(setting),
+                name=plain_text(name),
                 line={"color": style.colour, "dash": style.dash, "width": 1.5},
                 marker={"size": 8, "symbol": style.symbol, "color": style.colour,
                         "line": {"width": 1, "color": PAPER}},
-                customdata=[f"<b>{plain_text(setting)}</b><br>"
-                            f"{plain_text(interval_text(one, signed=True))}"
+                customdata=[f"<b>{plain_text(name)}</b><br>{interval_text(one, signed=True)}"
                             for one in found.values()],
                 hovertemplate="%{customdata}<extra></extra>",
             )
         )  # fmt: skip
     figure.update_xaxes(
-        title="recordings that were fitted", tickvals=list(range(len(sizes))),
-        ticktext=[str(size) for size in sizes], range=[-0.5, len(sizes) - 0.5], showgrid=False,
+        title="recordings", tickvals=list(range(len(sizes))), ticktext=list(map(str, sizes)),
+        range=[-0.5, len(sizes) - 0.5], showgrid=False,
     )  # fmt: skip
-    figure.update_yaxes(title="success: robot less simulation")
+    figure.update_yaxes(title="success there less success simulated")
     finish(figure, height=_HEIGHT)
-    return legend_on_top(figure, rows=len(lines) if narrow else 1)
+    return legend_on_top(figure, rows=len(names) if narrow else 1)

@@ -12,9 +12,7 @@ from robo_eval.core.plan import TrialPlan
 from robo_eval.core.schedule import schedule
 from robo_eval.core.task import task_of
 from robo_eval.log.planned_row import row_for
-from robo_eval.metrics.calibrated import Calibrated
-from robo_eval.stats.estimate import Estimate
-from robo_eval_calibration.loop import chosen, compared_of, physical_rows, plan_of, ranges_of
+from robo_eval_calibration.loop import chosen, physical_rows, plan_of, ranges_of
 from robo_eval_calibration.recordings import Gathered, Recording
 
 TASK = task_of("RoboEval/CartPole3D-v0")
@@ -100,25 +98,18 @@ def test_a_simulator_without_hidden_constants_is_played_beside_snapshots():
 
 @pytest.mark.parametrize("side", [Side.SIM, Side.TWIN])
 def test_the_robots_half_is_that_of_the_trial(side):
-    trial = trial_of(side)
-    told = chosen(gathered_of(trial, side), (1,))
+    trial = trial_of(side, policies=["balancer", "random"])
+    told = chosen(gathered_of(trial, side), (1,), policy="random")
     plan = plan_of(trial, told, {"cart_mass_kg": (0.7, 1.3)}, {})
+    assert [one.name for one in plan.policies] == ["random"]
     rows = physical_rows(told, plan, "e" * 64)
-    planned = {one.base_id: one for one in schedule(plan, Side.TWIN)}
+    planned = {one.base_id: one.seed for one in schedule(plan, Side.TWIN)}
+    assert {row.episode_id: row.seed for row in rows} == planned  # all that is planned
     for row, (was, _) in zip(rows, told.compared, strict=True):
         assert (row.side, row.plan_digest) == (Side.TWIN, "e" * 64)
-        assert planned[row.episode_id].seed == row.seed
         assert (row.success, row.initial_state) == (was.success, was.initial_state)
         # A stand-in draws its noise by its seed; its partner must not draw the same.
-        assert (row.seed == was.seed) == (side is Side.TWIN)
-
-
-def test_a_trial_of_several_tasks_is_refused():
-    tasks = [{"levels": [0], "kwargs": {"balls": balls}} for balls in (0, 1)]
-    trial = trial_of(tasks=tasks)
-    told = chosen(gathered_of(trial), (1,))
-    with pytest.raises(InputError, match="several tasks"):
-        plan_of(trial, told, {}, {})
+        assert row.seed not in {one.seed for one, _ in told.compared}
 
 
 def test_what_is_drawn_is_within_bounds():
@@ -127,17 +118,3 @@ def test_what_is_drawn_is_within_bounds():
     assert found["slide_friction_n_s_m"] == (0.0, 2.0)
     assert found["delay_s"] == (0.01, 0.05)
     assert not {"push_gain", "position_noise_m", "force_noise_n"} & found.keys()
-
-
-def test_settings_are_told_in_their_order():
-    one = Estimate(value=0.1, n=4, method="m", unit="ratio")
-    names = ("force-10", "randomised", "force-2", "nominal", "constants-2")
-    rows = compared_of([
-        Calibrated(
-            calibration=name, recordings=(), by_recording={}, agreement=one, difference=one
-        )
-        for name in names
-    ])  # fmt: skip
-    assert [(row.setting, row.recordings) for row in rows] == [
-        ("nominal", None), ("constants", 2), ("force", 2), ("force", 10), ("randomised", None),
-    ]  # fmt: skip
