@@ -6,7 +6,7 @@ import json as form
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from robo_eval.cli.aiq_progress import progress
 from robo_eval.cli.output import interval, number, percent, print_json, print_table, say
@@ -20,9 +20,7 @@ if TYPE_CHECKING:
     from robo_eval.core.task import TaskSpec
     from robo_eval.log.directory import TrialDirectory
     from robo_eval.log.snapshot import Snapshot
-    from robo_eval.metrics.body import Body
     from robo_eval.metrics.summary import TrialSummary
-    from robo_eval.report.loop import Setting
     from robo_eval_calibration.loop import Chosen
 
 RESULT: Final = "loop.json"
@@ -130,72 +128,47 @@ def _snapshot(
 def play_loop(made: TrialDirectory, told: Chosen, how: PlayOptions) -> None:
     """Play what is missing, and tell what it came to."""
     from robo_eval.cli.run import play
+    from robo_eval.core.plain import plain
     from robo_eval.log.files import write_atomically
+    from robo_eval.metrics.agreement import NAMES
+    from robo_eval.report.loop import settings_of
 
     def tell(trial: TrialDirectory, summary: TrialSummary) -> None:
-        found = _result(trial, told, summary)
+        body = next(one for one in summary.bodies if one.side == told.side)
+        settings, name = settings_of(body, trial.plan), NAMES[told.side]
+        found = {
+            "trial": str(trial.path),
+            "agreement": name,
+            "is_stand_in": told.is_stand_in,
+            "success": plain(body.reliability),
+            "settings": plain(settings),
+        }
         text = form.dumps(found, indent=1, ensure_ascii=False, allow_nan=False)
         write_atomically(trial.path / RESULT, text.encode() + b"\n")
         if how.json:
             print_json(found)
-        else:
-            _print(trial, told, summary)
+            return
+        robot = "the stand-in, which is simulated," if told.is_stand_in else f"the {told.side}"
+        apart = f"there less simulated [{percent(body.level)}]"
+        print_table(
+            f"{trial.plan.name}: {robot} succeeds in {interval(body.reliability)}",
+            ["simulation", "recordings", "success", apart, name],
+            [
+                [one.played, one.recordings, "-" if one.success is None else number(one.success),
+                 interval(one.difference), interval(one.agreement)]
+                for one in settings
+            ],
+            right=(1, 2),
+        )  # fmt: skip
+        _say_nominal(trial)
 
     play(made, how, sides=(Side.SIM,), tell=tell)
 
 
-def _result(trial: TrialDirectory, told: Chosen, summary: TrialSummary) -> dict[str, Any]:
-    """What a loop came to, as JSON."""
-    from robo_eval.core.plain import plain
-    from robo_eval.metrics.agreement import NAMES
-
-    body, settings = _settings(trial, told, summary)
-    return {
-        "trial": str(trial.path),
-        "agreement": NAMES[told.side],
-        "is_stand_in": told.is_stand_in,
-        "success": plain(body.reliability),
-        "settings": [
-            {
-                "calibration": one.found.calibration,
-                "played": one.played,
-                "recordings": one.recordings,
-                "success": one.success,
-                "difference": plain(one.found.difference),
-                "agreement": plain(one.found.agreement),
-            }
-            for one in settings
-        ],
-    }
-
-
-def _settings(
-    trial: TrialDirectory, told: Chosen, summary: TrialSummary
-) -> tuple[Body, list[Setting]]:
-    from robo_eval.report.loop import settings_of
-
-    body = next(one for one in summary.bodies if one.side == told.side)
-    return body, settings_of(body, trial.plan)
-
-
-def _print(trial: TrialDirectory, told: Chosen, summary: TrialSummary) -> None:
-    """The table, for people, and what to know of the fits."""
+def _say_nominal(trial: TrialDirectory) -> None:
+    """Of which snapshots no constant is played, and why."""
     from robo_eval.log.snapshot import read_snapshot
-    from robo_eval.metrics.agreement import NAMES
 
-    body, settings = _settings(trial, told, summary)
-    robot = "the stand-in, which is simulated," if told.is_stand_in else f"the {told.side}"
-    columns = [
-        *("simulation", "recordings", "success"),
-        f"there less simulated [{percent(body.level)}]", NAMES[told.side],
-    ]  # fmt: skip
-    rows = [
-        [one.played, one.recordings, "-" if one.success is None else number(one.success),
-         interval(one.found.difference), interval(one.found.agreement)]
-        for one in settings
-    ]  # fmt: skip
-    title = f"{trial.plan.name}: {robot} succeeds in {interval(body.reliability)}"
-    print_table(title, columns, rows, right=(1, 2))
     for path in trial.calibration_files:
         found = read_snapshot(path)
         if all(one.kept is not None for one in found.constants.values()):

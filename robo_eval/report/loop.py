@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from robo_eval.core.estimate import Estimate
 from robo_eval.core.plan import TrialPlan
 from robo_eval.metrics.body import Body
-from robo_eval.metrics.calibrated import Calibrated
 from robo_eval.page.figure import Figure, scatter
 from robo_eval.page.figures import error_bars, finish, legend_on_top
 from robo_eval.page.theme import FAINT, PAPER, policy_style
@@ -24,21 +24,20 @@ class Setting:
     """What simulation was played with, and how well it told what a robot does.
 
     Attributes:
+        calibration: Its name in the plan.
         played: What of a snapshot is played, or what else is.
         recordings: Of how many recordings the snapshot is; None without one.
-        found: How well it told.
+        success: Share of simulated successes, mean over recordings; None if nothing was scored.
+        difference: Physical less simulated success.
+        agreement: S2R, or S2S.
     """
 
+    calibration: str
     played: str
     recordings: int | None
-    found: Calibrated
-
-    @property
-    def success(self) -> float | None:
-        """Share of simulated successes, mean over recordings; None if nothing was scored."""
-        rates = [one.ar_sim.value for one in self.found.by_recording.values()]
-        known = [rate for rate in rates if rate is not None]
-        return sum(known) / len(known) if known else None
+    success: float | None
+    difference: Estimate
+    agreement: Estimate
 
 
 def settings_of(body: Body, plan: TrialPlan) -> list[Setting]:
@@ -51,13 +50,21 @@ def settings_of(body: Body, plan: TrialPlan) -> list[Setting]:
     found = {one.calibration: one for one in body.calibrations}
     return [
         Setting(
-            played=", ".join(entry.play) if entry.file else str(entry.name),
+            calibration=one.calibration,
+            played=", ".join(entry.play) if entry.file else one.calibration,
             recordings=len(entry.recordings) if entry.file else None,
-            found=found[entry.name],
+            success=_mean(own.ar_sim.value for own in one.by_recording.values()),
+            difference=one.difference,
+            agreement=one.agreement,
         )
         for entry in plan.calibrations
-        if entry.name in found
+        if (one := found.get(str(entry.name))) is not None
     ]
+
+
+def _mean(rates: Iterable[float | None]) -> float | None:
+    known = [rate for rate in rates if rate is not None]
+    return sum(known) / len(known) if known else None
 
 
 def sizes_of(settings: Sequence[Setting]) -> list[int]:
@@ -78,10 +85,10 @@ def differences(settings: Sequence[Setting], *, narrow: bool = False) -> Figure:
     figure.add_shape("line", y0=0, y1=0, line={"color": FAINT, "width": 1.5}, layer="below")
     for index, name in enumerate(names):
         found = {
-            size: one.found.difference
+            size: one.difference
             for one in settings
             for size in (sizes if one.recordings is None else [one.recordings])
-            if one.played == name and one.found.difference.value is not None
+            if one.played == name and one.difference.value is not None
         }
         style = policy_style(index)
         shift = (index - (len(names) - 1) / 2.0) * _APART

@@ -50,6 +50,7 @@ replay trial
 calibrate check trial
 calibrate fit trial --out snapshot.yaml
 calibrate validate snapshot.yaml trial
+calibrate loop trial --out loop --recordings 1 --jobs 1
 calibrate export snapshot.yaml --json
 calibrate watch snapshot.yaml
 calibrate offsets joints table.csv
