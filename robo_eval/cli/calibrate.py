@@ -28,13 +28,13 @@ from robo_eval.cli.run import PlayOptions
 from robo_eval.core.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from robo_eval.core.task import TaskSpec
     from robo_eval.log.directory import TrialDirectory
     from robo_eval.log.snapshot import Accepted, Snapshot
     from robo_eval_calibration.checkup import Checkup
-    from robo_eval_calibration.recordings import Gathered
+    from robo_eval_calibration.recordings import Gathered, Recording
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -141,12 +141,11 @@ def fit(
     Example: robo-eval calibrate fit runs/gantry --out gantry.yaml
     """
     from robo_eval.core.errors import CheckFailedError, InputError
-    from robo_eval.log.directory import CALIBRATION, TrialDirectory
+    from robo_eval.log.directory import TrialDirectory
     from robo_eval.log.provenance import cores
     from robo_eval.log.snapshot import read_snapshot, write_snapshot
     from robo_eval_calibration.checkup import keep, kept, passed
-    from robo_eval_calibration.fit import fitted, model_of
-    from robo_eval_calibration.made import LEAST, snapshot_name, snapshot_of, split
+    from robo_eval_calibration.made import LEAST, snapshot_name, split
 
     check_own(out, "calibration snapshot", "--out", read_snapshot)
     called = snapshot_name(name or out.stem)
@@ -166,19 +165,9 @@ def fit(
         where = "" if ray is not None else f"; {duration(cost / min(count, len(recordings)))} here"
         say(f"{counted(len(recordings), 'recording')} to fit, {len(held_out)} held out: about"
             f" {duration(cost)} of one core{where}")  # fmt: skip
-    with progress("fit", quiet=json) as told:
-        found = fitted(
-            recordings,
-            given=known,
-            workers=count,
-            ray=ray,
-            jobs_folder=opened.path / CALIBRATION / "fits",
-            progress=None if told is None else lambda done, total: told(done, total, ""),
-        )
-    model = model_of(recordings[0])
-    snapshot = snapshot_of(
-        found, recordings, held_out,
-        model=model, name=called, plan_digest=opened.plan_digest, valid_days=valid_days,
+    snapshot = fitted_snapshot(
+        opened, recordings, held_out, known,
+        name=called, valid_days=valid_days, workers=count, ray=ray, quiet=json,
     )  # fmt: skip
     if not snapshot.tells:
         raise CheckFailedError(
@@ -357,6 +346,41 @@ def export(
     else:
         write_atomically(out, text.encode())
         say(f"written: {out}")
+
+
+def fitted_snapshot(
+    trial: TrialDirectory,
+    recordings: Sequence[Recording],
+    others: Sequence[Recording],
+    given: Mapping[str, float],
+    *,
+    name: str,
+    valid_days: int = 14,
+    workers: int,
+    ray: str | None,
+    quiet: bool,
+) -> Snapshot:
+    """Fit recordings with a bar; what was done is kept in their trial."""
+    from threadpoolctl import threadpool_limits
+
+    from robo_eval.log.directory import CALIBRATION
+    from robo_eval_calibration.fit import fitted, model_of
+    from robo_eval_calibration.made import snapshot_of
+
+    title = f"fit {counted(len(recordings), 'recording')}"
+    with progress(title, quiet=quiet) as told, threadpool_limits(1):
+        found = fitted(
+            recordings,
+            given=given,
+            workers=workers,
+            ray=ray,
+            jobs_folder=trial.path / CALIBRATION / "fits",
+            progress=None if told is None else lambda done, total: told(done, total, ""),
+        )
+    return snapshot_of(
+        found, recordings, others, model=model_of(recordings[0]), name=name,
+        plan_digest=trial.plan_digest, valid_days=valid_days,
+    )  # fmt: skip
 
 
 def _gathered(trial: TrialDirectory, task: str, *, quiet: bool) -> Gathered:

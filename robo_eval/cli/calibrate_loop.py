@@ -8,18 +8,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from robo_eval.cli.aiq_progress import progress
 from robo_eval.cli.output import interval, number, percent, print_json, print_table, say
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import Side
-from robo_eval.core.wording import counted
 
 if TYPE_CHECKING:
     from robo_eval.cli.run import PlayOptions
     from robo_eval.core.plan import TrialPlan
     from robo_eval.core.task import TaskSpec
     from robo_eval.log.directory import TrialDirectory
-    from robo_eval.log.snapshot import Snapshot
     from robo_eval.metrics.summary import TrialSummary
     from robo_eval_calibration.loop import Chosen
 
@@ -74,8 +71,10 @@ def opened_loop(
         InputError: If there is another one.
         TrialDirectoryError: If there is something else.
     """
+    from robo_eval.cli.calibrate import fitted_snapshot
     from robo_eval.cli.calibrations import keep_snapshots, with_snapshots
-    from robo_eval.log.directory import TrialDirectory, is_trial
+    from robo_eval.log.directory import PLAN, TrialDirectory, is_trial
+    from robo_eval.log.provenance import cores
     from robo_eval.log.snapshot import write_snapshot
     from robo_eval.log.store import EpisodeStore
     from robo_eval_calibration.loop import physical_rows
@@ -84,10 +83,13 @@ def opened_loop(
         TrialDirectory.check_new(out)
         with tempfile.TemporaryDirectory() as folder:
             for size in told.sizes:
-                path = Path(folder) / f"{size}.yaml"
-                write_snapshot(_snapshot(trial, told, size, given, how), path)
+                snapshot = fitted_snapshot(
+                    trial, told.fitted[:size], told.others, given,
+                    name=f"fitted-{size}", workers=how.jobs or cores(), ray=how.ray, quiet=how.json,
+                )  # fmt: skip
+                write_snapshot(snapshot, Path(folder) / f"{size}.yaml")
             # That nobody accepted them needs no saying: the loop says what they are worth.
-            locked = with_snapshots(plan, path, warn=lambda _: None)
+            locked = with_snapshots(plan, Path(folder) / PLAN, warn=lambda _: None)
         keep_snapshots(locked, TrialDirectory.create(out, locked).path)
     made = TrialDirectory.open(out)
     if made.plan.description != plan.description:
@@ -96,33 +98,6 @@ def opened_loop(
         there, rows = store.ids(), physical_rows(told, made.plan, made.plan_digest)
         store.append([row for row in rows if row.episode_id not in there])
     return made
-
-
-def _snapshot(
-    trial: TrialDirectory, told: Chosen, size: int, given: Mapping[str, float], how: PlayOptions
-) -> Snapshot:
-    """What so many recordings tell; fits of single ones are kept in their trial."""
-    from threadpoolctl import threadpool_limits
-
-    from robo_eval.log.directory import CALIBRATION
-    from robo_eval.log.provenance import cores
-    from robo_eval_calibration.fit import fitted, model_of
-    from robo_eval_calibration.made import snapshot_of
-
-    recordings, title = told.fitted[:size], f"fit {counted(size, 'recording')}"
-    with progress(title, quiet=how.json) as bar, threadpool_limits(1):
-        found = fitted(
-            recordings,
-            given=given,
-            workers=how.jobs or cores(),
-            ray=how.ray,
-            jobs_folder=trial.path / CALIBRATION / "fits",
-            progress=None if bar is None else lambda done, total: bar(done, total, ""),
-        )
-    return snapshot_of(
-        found, recordings, told.others, model=model_of(recordings[0]), name=f"fitted-{size}",
-        plan_digest=trial.plan_digest, valid_days=14,
-    )  # fmt: skip
 
 
 def play_loop(made: TrialDirectory, told: Chosen, how: PlayOptions) -> None:
