@@ -140,7 +140,7 @@ def fit(
 
     Example: robo-eval calibrate fit runs/gantry --out gantry.yaml
     """
-    from robo_eval.core.errors import CheckFailedError, InputError
+    from robo_eval.core.errors import CheckFailedError
     from robo_eval.log.directory import TrialDirectory
     from robo_eval.log.provenance import cores
     from robo_eval.log.snapshot import read_snapshot, write_snapshot
@@ -361,14 +361,12 @@ def fitted_snapshot(
     quiet: bool,
 ) -> Snapshot:
     """Fit recordings with a bar; what was done is kept in their trial."""
-    from threadpoolctl import threadpool_limits
-
     from robo_eval.log.directory import CALIBRATION
     from robo_eval_calibration.fit import fitted, model_of
     from robo_eval_calibration.made import snapshot_of
 
     title = f"fit {counted(len(recordings), 'recording')}"
-    with progress(title, quiet=quiet) as told, threadpool_limits(1):
+    with progress(title, quiet=quiet) as told:
         found = fitted(
             recordings,
             given=given,

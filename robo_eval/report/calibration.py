@@ -28,7 +28,7 @@ class Calibrations:
     snapshots: Sequence[Snapshot] = field(default_factory=list)
     problems: Mapping[str, str] = field(default_factory=dict)
     check: Mapping[str, Any] = field(default_factory=dict)
-    settings: Sequence[Setting] = ()
+    settings: Sequence[Setting] = field(default_factory=list)
 
 
 def calibrations_of(trial: TrialDirectory, bodies: Sequence[Body] = ()) -> Calibrations:
@@ -46,7 +46,7 @@ def calibrations_of(trial: TrialDirectory, bodies: Sequence[Body] = ()) -> Calib
             snapshots += [found] * (found not in snapshots)
         except InputError as err:
             problems[path.name] = str(err).removeprefix(f"{path}: ")
-    settings = settings_of(bodies[0], trial.plan) if bodies else ()
+    settings = settings_of(bodies[0], trial.plan) if bodies else []
     return Calibrations(
         snapshots=snapshots, problems=problems, check=_check(trial), settings=settings
     )
