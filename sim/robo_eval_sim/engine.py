@@ -61,6 +61,7 @@ velocity_of: Final = bullet.getBaseVelocity
 place_of: Final = bullet.getBasePositionAndOrientation
 drive: Final = bullet.setJointMotorControlArray
 BY_VELOCITY: Final = bullet.VELOCITY_CONTROL
+torques_of: Final = bullet.calculateInverseDynamics
 joint_states: Final = bullet.getJointStates
 contacts: Final = bullet.getContactPoints
 set_dynamics: Final = bullet.changeDynamics

@@ -486,7 +486,7 @@ class ArmEnv(TaskEnv[Observation, NDArray[np.float32]]):
             self._gap = np.clip(turned, -play, play)
             turned -= self._gap
             wanted = np.where(turned > 0.0, _UPPER, _LOWER)
-            most = np.minimum(abs(turned) / TICK_S, layout.FASTEST_RAD_S)
+            most = abs(turned) / TICK_S
         half = min(max(action[-1], 0.0), WIDTH_M) / 2.0
         targets = np.empty(9)
         targets[:7], targets[7:] = np.minimum(np.maximum(wanted, _LOWER), _UPPER), half

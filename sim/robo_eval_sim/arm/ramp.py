@@ -26,6 +26,15 @@ STEP_S: Final = TICK_S / SUBSTEPS
 _SHARE: Final = 0.95
 """Of Franka's limits that is asked for, where the engine may miss it by some per cent."""
 _ACCELERATION: Final = _SHARE * np.array(ACCELERATION_RAD_S2)
+_CALM: Final = 0.7
+"""Of that acceleration where speeds are given: more of all joints at once than the wrist can do."""
+_GIVEN_RAD_S: Final = 0.9 * FASTEST_RAD_S
+"""Greatest speed of joints whose speeds are given.
+
+Nearer to its own bound the engine cuts off what gravity would add in a step, which shakes the arm.
+"""
+_EARLY: Final = 0.3
+"""Of what is left of it by which stops at the end of a range are planned: the rest is a reserve."""
 _FINGER_M_S: Final = _SHARE * FINGER_SPEED_M_S
 _LEAST_RAD: Final = 1e-9
 _COUNTED: Final = np.arange(1.0, SUBSTEPS + 1.0)[:, None]
@@ -35,8 +44,8 @@ def ramp(wish: Wish, at: Array, speed: Array, substeps: int) -> list[list[float]
     """Speeds in the next steps of the engine that bring joints and fingers nearer to a wish.
 
     The speeds of the joints change evenly, so that from one step to the next they stay within the
-    limits of acceleration and of jerk, too. Franka gives no acceleration of the fingers: theirs
-    change at once.
+    limits of acceleration and of jerk, too; where speeds are given, far within them. Franka gives
+    no acceleration of the fingers: theirs change at once.
 
     Args:
         wish: What is wanted.
@@ -48,8 +57,11 @@ def ramp(wish: Wish, at: Array, speed: Array, substeps: int) -> list[list[float]
     left = wish[0] - at
     way, change = left[:7], _ACCELERATION * period
     if most is None:
-        most = _together(way, now, change, substeps)
-    then = np.minimum(np.maximum(_stoppable(way, now, change, substeps), -most), most)
+        most, braking = _together(way, now, change, substeps), change
+    else:
+        most, change = np.minimum(most, _GIVEN_RAD_S), _CALM * change
+        braking = _EARLY * change
+    then = np.minimum(np.maximum(_stoppable(way, now, braking, substeps), -most), most)
     then = np.minimum(np.maximum(then, now - change), now + change)
     found = np.empty((substeps, 9))
     found[:, :7] = now + _COUNTED[:substeps] * ((then - now) / substeps)

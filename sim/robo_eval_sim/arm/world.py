@@ -32,11 +32,16 @@ from robo_eval_sim.engine import (
     set_joint,
     step,
     throw,
+    torques_of,
 )
 
 GRAVITY_M_S2: Final = 9.81
 _EFFORT: Final = (87.0, 87.0, 87.0, 87.0, 12.0, 12.0, 12.0)
 """Greatest torques of the joints, N m; those of the description."""
+_BORNE: Final = 0.7 * np.array(_EFFORT)
+"""Torques that given speeds may need; the rest is for what happens within a tick."""
+_PACES: Final = (1.0, 0.4, 0.2, 0.1, 0.0, -0.2, -0.4)
+"""Shares of Franka's accelerations by which joints get faster, tried until torques are borne."""
 _GRIP_N: Final = 20.0
 _TABLE: Final[tuple[Vector3, Vector3]] = ((0.4, 0.6, 0.2), (0.4, 0.0, -0.2))
 """Half extents and centre of the table, whose top is at height 0."""
@@ -123,6 +128,8 @@ class World:
         self.hand = links["panda_hand"]
         self.fingers = (links["panda_leftfinger"], links["panda_rightfinger"])
         self.driven = [numbers[name] for name in (*JOINTS, *FINGERS)]
+        # The engine works out torques for ever by the masses of the first time: those without load.
+        torques_of(self.robot, *[[0.0] * 9] * 3, physicsClientId=self.client)
         engine.feel(self.robot, self.hand)
         engine.gear(self.robot, *self.driven[7:])
         half, centre = _TABLE
@@ -213,7 +220,7 @@ class World:
         at, speed = np.array(self.row[:9]), np.array(self.row[9:18])
         robot, driven, client, forces = self.robot, self.driven, self.client, self._forces
         watched, peak_n, read = (*driven, self.hand), self.peak_n, []
-        for speeds in ramp(wish, at, speed, substeps):
+        for speeds in self._borne(wish, at, speed, substeps):
             drive(
                 robot,
                 driven,
@@ -232,6 +239,31 @@ class World:
         self.peak_n = peak_n
         self.felt += [states[-1][2] for states in read]
         self._keep(read[-1][:-1])
+
+    def _borne(
+        self, wish: Wish, at: NDArray[np.float64], speed: NDArray[np.float64], substeps: int
+    ) -> list[list[float]]:
+        """Speeds of the ramp; where a wish gives them, joints get faster as torques suffice for it.
+
+        Several joints at their greatest speeds turn the wrist harder than its motors can hold:
+        then all of them slow down.
+        """
+        places, most = wish
+        if most is None:
+            return ramp(wish, at, speed, substeps)
+        period, tried = substeps * STEP_S, []
+        for pace in _PACES:
+            able = abs(speed[:7]) + pace * period * np.array(layout.ACCELERATION_RAD_S2)
+            speeds = ramp((places, np.clip(able, 0.0, most)), at, speed, substeps)
+            then = np.array([*speeds[-1][:7], 0.0, 0.0])
+            change = np.array([*(then - speed)[:7] / period, 0.0, 0.0])
+            given = at.tolist(), then.tolist(), change.tolist()
+            torques = torques_of(self.robot, *given, physicsClientId=self.client)
+            need = float((abs(np.array(torques[:7])) / _BORNE).max())
+            tried.append((need, speeds))
+            if need <= 1.0:
+                break
+        return min(tried)[1]
 
     def read(self) -> Row:
         """Read where everything is; also keeps it as `row`."""

@@ -1,5 +1,7 @@
 """The motors of the arm: limits of speed, acceleration and force, and what is measured of them."""
 
+from dataclasses import replace
+
 import gymnasium
 import numpy as np
 import pytest
@@ -30,7 +32,7 @@ class Watch:
 
     def __init__(self, env, monkeypatch):
         self.env, self.speeds, self.forces, self.overlap_m = env, [], [], 0.0
-        self.energy_j, self.felt, self.pressed = 0.0, [], []
+        self.energy_j, self.felt, self.pressed, self.touched = 0.0, [], [], []
         monkeypatch.setattr(of_the_arm, "step", self._step)
 
     def _step(self, client):
@@ -49,6 +51,7 @@ class Watch:
             if one[1] == world.robot and one[2] != world.table and one[3] in pressed:
                 pressed[one[3]] += one[9]
         self.pressed.append(tuple(pressed.values()))
+        self.touched.append(bool(engine.contacts(world.robot, physicsClientId=client)))
 
 
 def made(env=PICK, **keywords):
@@ -109,6 +112,54 @@ def test_no_action_drives_a_joint_faster_than_its_limit(mode, seed, hold):
         play(env, act, seed)
         speeds = abs(np.array(watch.speeds))[:, :7]
         assert (speeds.max(axis=0) <= SPEED_RAD_S).all()
+
+
+@pytest.mark.parametrize(
+    ("mode", "most"), [("joint_position", 1.5), ("joint_velocity", 1.0), ("ee_delta", 1.0)]
+)
+@pytest.mark.parametrize(("seed", "hold"), [(0, 1), (0, 3), (2, 3), (1, 10)])
+def test_extreme_actions_keep_the_limits_wherever_nothing_is_touched(
+    mode, most, seed, hold, monkeypatch
+):
+    env, rng, ticks = made(action_mode=mode), np.random.default_rng(seed), 0
+    watch, space = Watch(env, monkeypatch), env.action_space
+    action = space.low
+
+    def act(_observation):
+        nonlocal action, ticks
+        if ticks % hold == 0:
+            action = np.where(rng.random(space.shape) < 0.5, space.low, space.high)
+        ticks += 1
+        return action
+
+    play(env, act, seed)
+    changes = abs(np.diff(watch.speeds, axis=0))[:, :7] / STEP_S
+    settle = 2 * SUBSTEPS  # what a touch shakes comes to rest
+    is_free = [not any(watch.touched[max(0, i - settle) : i + 3]) for i in range(len(changes))]
+    assert np.mean(is_free) > 0.3
+    assert (changes[is_free].max(axis=0) <= most * np.array(ACCELERATION_RAD_S2)).all()
+    assert (abs(np.array(watch.speeds))[:, :7].max(axis=0) <= SPEED_RAD_S).all()
+
+
+@pytest.mark.parametrize("way", [1, -1])
+def test_all_joints_get_going_at_once(way):
+    env = made(action_mode="joint_velocity")
+    observation, _ = env.reset(seed=0)
+    for _ in range(8):
+        observation, *_ = env.step(np.float32([*[2.1 * way] * 7, 0.08]))
+    assert (observation[7:14] * way > 0.4).all()
+
+
+def test_torques_that_are_foreseen_do_not_depend_on_the_first_load():
+    env, still, found = made(), [0.0] * 9, []
+    env.reset(seed=0)
+    for payload in (0.0, 6.0):
+        world = env.world_class()
+        world.prepare(replace(env._setting, payload_kg=payload))
+        at, client = list(env._row[:9]), world.client
+        found.append(engine.torques_of(world.robot, at, still, still, physicsClientId=client))
+        world.close()
+    assert found[0] == found[1]
 
 
 def anywhere(rng):
