@@ -139,7 +139,7 @@ def make_report(data: TrialData, summary: TrialSummary, findings: Findings | Non
         robots=robots,
         simulated=_simulated(summary),
         calibrations=calibrations_of(
-            TrialDirectory(data.path, data.plan, data.plan_digest), summary.bodies
+            TrialDirectory(data.path, data.plan, data.plan_digest), summary.robots
         ),
         autonomy=autonomy_of(findings, places=_places(data, summary)),
         incidents=incident_list(data.path),
