@@ -28,7 +28,7 @@ from robo_eval.log.snapshot import (
 from robo_eval_calibration.fit import Fitted, Found
 from robo_eval_calibration.held_out import HeldOut, held_out
 from robo_eval_calibration.innovations import Model, physics_of
-from robo_eval_calibration.intervals import Verdict, holds
+from robo_eval_calibration.intervals import Verdict
 from robo_eval_calibration.recordings import Recording
 from robo_eval_calibration.structure import Structure
 
@@ -181,12 +181,11 @@ def _identified(constant: Constant, fitted: Fitted, units: Sequence[int]) -> Ide
 def _kept(constant: Constant, found: Found, structure: Structure) -> float | None:
     """What is played in place of an estimate; None if the estimate is.
 
-    One that is not identified is played as nominal, unless its interval says that it is another;
-    and so is every one where no constants explain the recordings.
+    Estimates were found together and explain recordings together, weak ones too: one of them played
+    as nominal makes the others wrong. What is not identifiable is played as nominal, and so is all
+    where no constants explain the recordings.
     """
-    verdict = found.judged.verdict
-    is_shown = verdict is Verdict.WEAK and not holds(found.estimate, constant.nominal)
-    is_told = verdict is Verdict.IDENTIFIED or is_shown
+    is_told = found.judged.verdict is not Verdict.NOT_IDENTIFIABLE
     return None if is_told and not structure.reasons else constant.nominal
 
 
