@@ -1,8 +1,9 @@
 """Take the pictures of docs/calibration.md: play its commands, and look at the reports they write.
 
     python docs/images/calibration.py
+    python docs/images/calibration.py loop
 
-It needs Chromium, and takes a minute.
+It needs Chromium. The first takes a minute, the second plays the section on `loop` in ten.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ PICTURES: Final = {
     "report": ("compared", "#calibration"),
 }
 """By step: the trial in whose report it is, and what of it."""
+LOOP: Final = {"loop": ("loop", "#calibration figure:has([data-figure=loop])")}
 _WIDE: Final = 1000
 
 
@@ -38,11 +40,21 @@ def main() -> None:
         folder = Path(name)
         for file, text in re.findall(r"<!-- file: (\S+) -->\n```yaml\n(.*?)```", page, re.DOTALL):
             (folder / file).write_text(text, encoding="utf-8")
-        for line in re.findall(r"^\$ robo-eval (.*)$", page, re.MULTILINE):
-            play(folder, *shlex.split(line))
-        shutil.copy(folder / "gantry.yaml", folder / "stand-in/calibration")
-        play(folder, "report", "stand-in")
-        take(folder)
+        if "loop" in sys.argv:
+            play_block(folder, page.partition("\n## `loop`")[2])
+            take(folder, LOOP)
+        else:
+            play_block(folder, page)
+            shutil.copy(folder / "gantry.yaml", folder / "stand-in/calibration")
+            play(folder, "report", "stand-in")
+            take(folder, PICTURES)
+
+
+def play_block(folder: Path, page: str) -> None:
+    """Play the first commands of a page, or of a part of it."""
+    block = page.partition("```console\n")[2].partition("```")[0]
+    for line in re.findall(r"^\$ robo-eval (.*)$", block, re.MULTILINE):
+        play(folder, *shlex.split(line))
 
 
 def play(folder: Path, *words: str) -> None:
@@ -50,12 +62,12 @@ def play(folder: Path, *words: str) -> None:
     subprocess.run([sys.executable, "-m", "robo_eval", *words], cwd=folder, check=True)
 
 
-def take(folder: Path) -> None:
+def take(folder: Path, pictures: dict[str, tuple[str, str]]) -> None:
     """Take each picture."""
     with sync_playwright() as driver:
         found = shutil.which("chromium")
         browser = driver.chromium.launch(executable_path=found, args=["--no-sandbox"])
-        for step, (trial, what) in PICTURES.items():
+        for step, (trial, what) in pictures.items():
             page = browser.new_page(viewport={"width": 1200, "height": 900})
             page.goto((folder / trial / "report/index.html").as_uri())
             page.locator("html[data-ready=yes]").wait_for(state="attached")
