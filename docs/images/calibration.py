@@ -3,7 +3,7 @@
     python docs/images/calibration.py
     python docs/images/calibration.py loop
 
-It needs Chromium. The first takes a minute, the second plays the section on `loop` in ten.
+It needs Chromium. The first takes a minute, the second plays the section on `loop` in three.
 """
 
 from __future__ import annotations
