@@ -105,9 +105,13 @@ def repeat(job: tuple[str, int, int]) -> tuple[Fitted, list[int]]:
     return found, [len(one.commands) for one in played]
 
 
-def recovery(case: str, fits: list[Fitted]) -> None:
+def recovery(case: str, fits: list[Fitted], hidden: Mapping[str, float] = HIDDEN) -> None:
     """Print how well the constants of a stand-in without faults were found."""
-    for name, truth in HIDDEN.items():
+    print(
+        "| case | constant | coverage | mean error | worst | half-width | identified | its worst |"
+    )
+    print("|---|---|---|---|---|---|---|---|")
+    for name, truth in hidden.items():
         every = [fit.found[name] for fit in fits]
         value = np.array([one.estimate.value for one in every], dtype=float)
         low = np.array([one.estimate.low for one in every], dtype=float)
@@ -154,14 +158,11 @@ def main() -> None:
         fits[case].append(fit)
         ticks[case] += lengths
     print(f"{given.repeats} repeats of {given.recordings} recordings of the balancer\n")
-    print(
-        "| force | constant | coverage | mean error | worst | half-width | identified | its worst |"
-    )
-    print("|---|---|---|---|---|---|---|---|")
     for case in cases:
         if CASES[case][1] is None:
             recovery(case, fits[case])
-    print("\n| stand-in | structure | dry friction | spring | at a bound | skill | share | ticks |")
+            print()
+    print("| stand-in | structure | dry friction | spring | at a bound | skill | share | ticks |")
     print("|---|---|---|---|---|---|---|---|")
     for case in cases:
         structure(case, fits[case], ticks[case])

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from robo_eval_calibration.fit import free_names, units_of
-from robo_eval_calibration.innovations import Model, physics_of, whitened
+from robo_eval_calibration.innovations import Model, physics_of
 from robo_eval_calibration.intervals import (
     Judged,
     correlations_of,
@@ -18,7 +18,8 @@ from robo_eval_calibration.intervals import (
     multiple_of,
 )
 from robo_eval_calibration.recordings import Array, Recording
-from robo_eval_calibration.unit_fit import bounds_of, tracks_of
+from robo_eval_calibration.unit_fit import bounds_of
+from robo_eval_calibration.whole import JOBS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,8 +63,9 @@ def expected(
     spans = np.subtract(*bounds_of(free)[::-1])
     every, variances = [], []
     for unit in units_of(recordings):
-        tracks = tracks_of(model, unit, {**constants, **(given or {})}, names)
-        rows = np.vstack([one.rows for one in whitened(task, tracks, noise)])[:, 1:]
+        rows = JOBS[task.replay](
+            model=model, unit=unit, start={**constants, **(given or {})}, names=names, noise=noise
+        ).columns()
         every.append(rows)
         variances.append(np.diag(covariance_of(rows, spans)))
     # As the mean of so many recordings that weigh what they tell.

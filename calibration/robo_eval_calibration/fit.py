@@ -41,11 +41,11 @@ from robo_eval_calibration.unit_fit import (
     Job,
     UnitFit,
     bounds_of,
-    fit_unit,
     step_of,
     store,
     stored,
 )
+from robo_eval_calibration.whole import JOBS, WholeJob
 
 Progress = Callable[[int, int], None]
 _PRESSED: Final = 3.0
@@ -114,8 +114,8 @@ def units_of(recordings: Sequence[Recording]) -> list[tuple[Recording, ...]]:
 def free_names(
     task: TaskSpec, recordings: Sequence[Recording], given: Mapping[str, float]
 ) -> tuple[str, ...]:
-    """Constants that predictions are to tell; measured efforts tell the delay by themselves."""
-    has_efforts = all(one.efforts is not None for one in recordings)
+    """Constants that predictions are to tell; measured pushes tell the delay by themselves."""
+    has_efforts = task.replay == "steps" and all(one.efforts is not None for one in recordings)
     return tuple(
         name
         for name in physics_of(task)
@@ -175,7 +175,7 @@ class Bench:
 
 
 def _fit_numbered(numbered: tuple[int, Job]) -> UnitFit:
-    return fit_unit(numbered[1])
+    return numbered[1].fit()
 
 
 def fitted(
@@ -190,7 +190,7 @@ def fitted(
     progress: Progress | None = None,
     profiles: bool = True,
 ) -> Fitted:
-    """Find the constants of a task whose recordings are played tick by tick.
+    """Find the constants of a task.
 
     Args:
         recordings: Of one task.
@@ -222,13 +222,16 @@ def fitted(
         recordings = [replace(one, efforts=None) for one in recordings]
     names = free_names(model.task, recordings, given or {})
     noise = declared_noise(model.task)
+    kind = JOBS[model.task.replay]
     jobs = [
-        Job(model=model, unit=unit, start=begin, names=names, noise=noise)
+        kind(model=model, unit=unit, start=begin, names=names, noise=noise)
         for unit in units_of(recordings)
     ]
     bench = Bench(workers=workers, ray=ray, folder=jobs_folder, progress=progress)
     # On several threads products of such small matrices take many times as long.
     with threadpool_limits(1):
+        if kind is WholeJob:
+            return _WholeCase.of(jobs, bench).told(profiles=False)
         case = _Case.of(jobs, bench)
         return _Case.of(case.jobs_on(), bench).told(profiles=profiles)
 
@@ -252,9 +255,29 @@ class _Case:
     @classmethod
     def of(cls, jobs: Sequence[Job], bench: Bench) -> _Case:
         fits = bench.fits(jobs)
-        task = jobs[0].model.task
-        noise, _ = likely_noise(task, [fit.tracks for fit in fits], jobs[0].noise)
-        return cls(jobs, fits, noise, bench)
+        return cls(jobs, fits, cls.noise_of(jobs[0], fits), bench)
+
+    @staticmethod
+    def noise_of(job: Job, fits: Sequence[UnitFit]) -> Mapping[str, float]:
+        """Noise that is most likely, by constant."""
+        return likely_noise(job.model.task, [fit.tracks for fit in fits], job.noise)[0]
+
+    def ended(self, fit: UnitFit) -> tuple[Array, Array]:
+        """Errors of a unit with their columns, and the step from there to its constants."""
+        found = whitened(self.jobs[0].model.task, fit.tracks, self.noise)
+        rows = np.vstack([one.rows for one in found])
+        return rows, step_of(rows, self.jobs[0].free, fit.played, is_bound=False)
+
+    def structure(self, constants: Sequence[Mapping[str, float]], bounds: list[str]) -> Structure:
+        """Whether constants explain the recordings, with those of each unit."""
+        return structure_of(
+            self.jobs[0].model,
+            [job.unit for job in self.jobs],
+            [fit.tracks for fit in self.fits],
+            constants,
+            self.noise,
+            bounds,
+        )
 
     def jobs_on(self, **held: float) -> list[Job]:
         """What is asked next: the same from where it ended, with some constants held."""
@@ -274,9 +297,8 @@ class _Case:
         spans = np.subtract(*bounds_of(free)[::-1])
         rows, values, sds, left = [], [], [], []
         for fit in self.fits:
-            found = whitened(task, fit.tracks, self.noise)
-            rows.append(np.vstack([one.rows for one in found]))
-            step = step_of(rows[-1], free, fit.played, is_bound=False)
+            own, step = self.ended(fit)
+            rows.append(own)
             values.append(fit.played + step)
             sds.append(np.sqrt(np.diag(covariance_of(rows[-1][:, 1:], spans))))
             after = rows[-1][:, 0] + rows[-1][:, 1:] @ step
@@ -318,12 +340,8 @@ class _Case:
             free=job.names,
             correlations=correlations_of(covariance_of(every[:, 1:], spans)),
             chi2=float(np.mean(np.concatenate(left) ** 2)),
-            structure=structure_of(
-                job.model,
-                [job.unit for job in self.jobs],
-                [fit.tracks for fit in self.fits],
+            structure=self.structure(
                 constants,
-                self.noise,
                 [name for name, one in said.items() if one.verdict is Verdict.AT_A_BOUND],
             ),
         )
@@ -396,12 +414,33 @@ class _Case:
         return said
 
 
+class _WholeCase(_Case):
+    """Fits of recordings that are played whole: they end where they end, and no force is hidden."""
+
+    @staticmethod
+    def noise_of(job: Job, fits: Sequence[UnitFit]) -> Mapping[str, float]:
+        """Root mean square of what was found in the units."""
+        found = np.sqrt(np.mean([fit.noise**2 for fit in fits], axis=0))
+        return dict(zip(job.noise, found.tolist(), strict=True))
+
+    def ended(self, fit: UnitFit) -> tuple[Array, Array]:
+        """What the search ended with."""
+        return fit.rows, fit.values - fit.played
+
+    def structure(self, constants: Sequence[Mapping[str, float]], bounds: list[str]) -> Structure:
+        """Nothing but constants at their bounds speaks against them all."""
+        del constants
+        return Structure(missing=(), skill=None, share=None, bounds=tuple(bounds))
+
+
 def _reaching(one: Constant, estimate: Estimate, said: Judged) -> Judged:
     """The verdict, unless the interval reaches a bound: the true value may lie beyond it.
 
     One that holds what is nominal is no wonder: what is nominal may be a bound, such as no delay.
     """
     is_doubted = said.verdict not in (Verdict.NOT_IDENTIFIABLE, Verdict.AT_A_BOUND)
+    if one.stage and said.verdict is Verdict.WEAK:  # contacts tell of no more than a range
+        is_doubted = False
     for bound in (one.low, one.high) if is_doubted and not holds(estimate, one.nominal) else ():
         if holds(estimate, bound):
             reason = f"its interval reaches its bound, {bound:g} {one.unit}".rstrip()

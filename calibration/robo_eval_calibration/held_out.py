@@ -5,18 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 from robo_eval.core.task import TaskSpec
 from robo_eval.log.snapshot import Errors, Traced, Traces
 from robo_eval.stats.estimate import Estimate
-from robo_eval_calibration.innovations import Model, whitened
+from robo_eval_calibration.innovations import Model
 from robo_eval_calibration.intervals import random_effects
 from robo_eval_calibration.recordings import Array, Recording
 from robo_eval_calibration.structure import HORIZON, replayed
-from robo_eval_calibration.unit_fit import tracks_of
+from robo_eval_calibration.whole import JOBS
 
 MARGIN: Final = 0.02
 """Share by which the error has to fall: what falls by less is no gain for who plays it."""
@@ -35,8 +35,8 @@ class HeldOut:
 
     Attributes:
         fall: Share by which the error falls, mean over recordings by its logarithm.
-        errors: Root mean square of each recording's innovations, by its id.
-        traces: Of the one whose error falls by the median; None if nothing was replayed.
+        errors: Of each recording, by its id, in standard deviations of the noise.
+        traces: Of the one whose error falls by the median.
     """
 
     fall: Estimate
@@ -82,14 +82,14 @@ def held_out(
         nominal: The same, nominal.
         noise: Of sensors and hidden force, by constant, for both.
     """
-    errors = []
-    for constants in (nominal, found):
-        tracks = tracks_of(model, tuple(recordings), constants)
-        errors.append([
-            math.sqrt(float(np.mean(one.values[track.is_there] ** 2)))
-            for one, track in zip(whitened(model.task, tracks, noise), tracks, strict=True)
-        ])  # fmt: skip
-    before, after = errors
+    job = JOBS[model.task.replay]
+    before, after = (
+        [
+            job(model=model, unit=(one,), start=constants, names=(), noise=noise).missed()
+            for one in recordings
+        ]
+        for constants in (nominal, found)
+    )
     n = len(recordings)
     # Errors within the noise say nothing of each other.
     ratios = np.log(np.maximum(after, 1.0) / np.maximum(before, 1.0)).tolist()
@@ -115,12 +115,21 @@ def held_out(
             one.id: Errors(nominal=was, calibrated=left)
             for one, was, left in zip(recordings, before, after, strict=True)
         },
-        traces=traces_of(model.task, shown, *told, ticks=HORIZON),
+        traces=traces_of(
+            model.task, shown, *told, ticks=0 if model.task.replay == "whole" else HORIZON
+        ),
     )
 
 
 def foretold(model: Model, recording: Recording, constants: Mapping[str, float]) -> Array:
-    """States as replays tell them that start anew every so many ticks; NaN where none can start."""
+    """States as a replay tells them, shape (T + 1, C).
+
+    One that is no whole one starts anew every so many ticks; states are NaN where none can start.
+    """
+    if model.task.replay == "whole":
+        engine: Any = model
+        known = recording.with_known(constants)
+        return np.asarray(engine.replayed(recording.start, recording.commands, known)["states"])
     starts, told = replayed(model, recording, recording.with_known(constants), HORIZON)
     found = np.full_like(recording.states, np.nan)
     found[starts[:, None] + np.arange(HORIZON)] = told[:, :HORIZON]

@@ -19,6 +19,7 @@ from scipy.optimize import minimize
 
 from robo_eval.core.errors import InputError
 from robo_eval.core.task import Constant, TaskSpec
+from robo_eval.log.snapshot import DISTURBANCE, NOISE
 from robo_eval_calibration.recordings import Array, Recording
 
 DELAY: Final = "delay_s"
@@ -71,8 +72,8 @@ class Track:
 
 
 def physics_of(task: TaskSpec) -> dict[str, Constant]:
-    """The constants of a task that predictions of single ticks depend on, by name."""
-    return {one.name: one for one in task.constants if not one.stage}
+    """The constants of a task that motion depends on, by name: not those of sensors and forces."""
+    return {one.name: one for one in task.constants if one.stage not in (NOISE, DISTURBANCE)}
 
 
 def declared_noise(task: TaskSpec) -> dict[str, float]:
@@ -83,7 +84,7 @@ def declared_noise(task: TaskSpec) -> dict[str, float]:
     return {
         one.name: one.nominal or one.wanted
         for one in task.constants
-        if one.stage in ("noise", "disturbance")
+        if one.stage in (NOISE, DISTURBANCE)
     }
 
 

@@ -102,7 +102,6 @@ def snapshot_of(
     unit_of = {one: place for place, unit in enumerate(fitted.units) for one in unit}
     newest = max(one.begun_ns for one in recordings)
     first = date.fromisoformat(max(one.day for one in recordings)) if newest else _now().date()
-    physics = [one for one in task.constants if one.stage not in (NOISE, DISTURBANCE)]
     own = {
         stage: {one.name: min(max(fitted.noise[one.name], one.low), one.high)
                 for one in task.constants if one.stage == stage and one.name in fitted.noise}
@@ -133,7 +132,7 @@ def snapshot_of(
         held_out=tuple(one.id for one in kept),
         constants={
             one.name: _identified(one, fitted, [unit_of[other.id] for other in recordings])
-            for one in physics
+            for one in physics_of(task).values()
         },
         noise=Noise(sensors=own[NOISE], force=own[DISTURBANCE]),
         residuals=_residuals(fitted),

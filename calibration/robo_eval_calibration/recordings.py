@@ -30,6 +30,7 @@ from robo_eval.core.task import TaskSpec, task_of, tasks
 from robo_eval.core.wording import counted
 from robo_eval.log.directory import ROBOT_FILE
 from robo_eval.log.trace_reader import read_trace
+from robo_eval_sim.arm.layout import ARM_SIZE
 
 if TYPE_CHECKING:
     from robo_eval.core.episode import Episode
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 LEAST_TICKS: Final = 10
 """A shorter recording says next to nothing of a robot."""
+_WRENCH: Final = 6
+"""Numbers that end an observation with force and torque."""
 _LONGEST_GAP_S: Final = 0.5
 """After a longer one nobody knows whether states were lost or a clock was set."""
 
@@ -266,24 +269,30 @@ def _read(
 def _from_trace(place: Path, task: TaskSpec, common: dict[str, Any]) -> Recording:
     """What the policy of a simulated episode saw, and what it did."""
     trace = read_trace(place)
-    is_seen = task.replay == "steps"
-    actions = trace.actions
+    is_whole = task.replay == "whole"
+    actions, efforts = trace.actions, trace.joint_effort
     if task.pushes:
         actions = np.array(task.pushes)[actions[:, 0].astype(int)]
-    things = [column for column, name in enumerate(trace.frames) if _is_thing(task, name)]
-    efforts = trace.joint_effort
+    things = [column for column, name in enumerate(trace.frames) if task.is_thing(name)]
+    mode = common["keywords"].get("obs_mode")
+    # Pictures come before the numbers.
+    seen = trace.observations[:, -ARM_SIZE:] if mode == "rgbd" else trace.observations
+    poses, at = trace.pose_world_frame[:, things], 0
+    for part in task.state if mode != "rgbd" else ():
+        for number, column in enumerate(things):  # as it was seen, where it was
+            if part.name == f"{trace.frames[column]}_position":
+                poses[:, number, :3] = seen[:, at : at + part.size]
+        at += part.size
     return Recording(
         **common,
         stamp_ns=trace.stamp_ns,
-        states=channels_of(task, trace.observations if is_seen else trace.joint_position),
+        states=channels_of(task, seen),
         commands=actions,
-        efforts=None if is_seen or efforts is None else efforts[1:],
-        things=trace.pose_world_frame[:, things] if things else None,
+        # Of a task that is played by steps what drives applied counts, which nobody measured.
+        efforts=efforts[1:] if is_whole and efforts is not None else None,
+        wrench=seen[:, -_WRENCH:] if mode == "state+wrench" else None,
+        things=poses if things else None,
     )
-
-
-def _is_thing(task: TaskSpec, frame: str) -> bool:
-    return any(frame.startswith(name) for name, kind in task.bodies.items() if kind == "thing")
 
 
 def _from_bag(

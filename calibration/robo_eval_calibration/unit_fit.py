@@ -6,7 +6,7 @@ import hashlib
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -34,7 +34,7 @@ _SETTLED: Final = 0.1
 """A step that would lower twice the negative log likelihood by less is believed, not played."""
 _SLIGHT: Final = 2.0
 """What a step may promise where the search ends."""
-_VERSION: Final = 1
+_VERSION: Final = 2
 """Of stored fits; those of another one are computed anew."""
 
 
@@ -70,12 +70,14 @@ class Job:
         """Of all that its result depends on."""
         arrays = hashlib.sha256()
         for one in self.unit:
-            for values in (one.states, one.commands, one.efforts):
+            for values in (one.states, one.commands, one.efforts, one.wrench, one.things):
                 arrays.update(repr(getattr(values, "shape", None)).encode())
                 arrays.update(b"" if values is None else np.ascontiguousarray(values).tobytes())
         return digest(
             {
                 "version": _VERSION,
+                "job": type(self).__name__,
+                "starts": [dict(one.start) for one in self.unit],
                 "model": getattr(self.model, "digest", type(self.model).__name__),
                 "engine": getattr(self.model, "engine", ""),
                 "arrays": arrays.hexdigest(),
@@ -97,6 +99,23 @@ class Job:
             self.model, self.unit, self.constants(point), self.names, with_pushes=with_pushes
         )
 
+    def columns(self) -> Array:
+        """Whitened derivatives of the errors by the free constants at the start, shape (N, P)."""
+        tracks = tracks_of(self.model, self.unit, self.start, self.names)
+        white = whitened(self.model.task, tracks, self.noise)
+        return np.vstack([one.rows for one in white])[:, 1:]
+
+    def missed(self) -> float:
+        """Root mean square of the innovations at the start; noise alone leaves 1."""
+        tracks = tracks_of(self.model, self.unit, self.start)
+        white = whitened(self.model.task, tracks, self.noise)
+        told = [one.values[track.is_there] for one, track in zip(white, tracks, strict=True)]
+        return math.sqrt(float(np.mean(np.concatenate(told) ** 2)))
+
+    def fit(self) -> UnitFit:
+        """The constants that are found."""
+        return fit_unit(self)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitFit:
@@ -108,7 +127,9 @@ class UnitFit:
         is_settled: Whether the search ended where no step promised more.
         late: Delay of efforts behind commands in seconds, and its standard deviation; of no length
             if no efforts were measured.
-        tracks: Errors of each recording there, with their columns.
+        tracks: Errors of each recording there, with their columns; of what is played by steps.
+        rows: Errors there and their columns, shape (N, 1 + P); of what is played whole.
+        noise: What was found beside them, in the order of `Job.noise`; of what is played whole.
     """
 
     values: Array
@@ -116,6 +137,8 @@ class UnitFit:
     is_settled: bool
     late: Array
     tracks: tuple[Track, ...]
+    rows: Array = field(default_factory=lambda: np.zeros((0, 0)))
+    noise: Array = field(default_factory=lambda: np.zeros(0))
 
 
 def tracks_of(
@@ -249,7 +272,7 @@ def _first_delay(job: Job) -> float:
 
 
 _TRACK: Final = ("errors", "columns", "pushes", "is_there", "turn", "reach")
-_UNIT: Final = ("values", "played", "is_settled", "late")
+_UNIT: Final = ("values", "played", "is_settled", "late", "rows", "noise")
 
 
 def store(fit: UnitFit, path: Path) -> None:

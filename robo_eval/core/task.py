@@ -92,11 +92,11 @@ class Constant:
         nominal: What the simulator has without calibration.
         wanted: Half-width of an interval that is narrow enough, in its unit.
         about: What it is, in a few words.
-        stage: In which part of a replay it shows: of `steps` none, of `whole` `free`, `held` or
-            `sliding`. `noise` and `disturbance` are sensors and hidden forces, fitted by their
-            likelihood.
+        stage: In which part of a replay it shows: of `steps` none, of `whole` `free` or `loaded`
+            (before anything is touched, in motion or in forces), `held` or `sliding`. `noise` and
+            `disturbance` are sensors and hidden forces.
         quantum: Least difference that the simulator can play, 0 if any.
-        is_log: Whether it is looked for by its logarithm.
+        is_log: Whether a grid on which it is looked for is one of its logarithm.
     """
 
     name: str
@@ -209,6 +209,10 @@ class TaskSpec:
     def constants(self) -> tuple[Constant, ...]:
         """What calibration can find."""
         return self.find_constants()
+
+    def is_thing(self, frame: str) -> bool:
+        """Whether a moving frame is that of a thing, which is not the robot's."""
+        return any(frame.startswith(name) for name, kind in self.bodies.items() if kind == "thing")
 
     def checked(self, constants: Any) -> dict[str, float]:  # noqa: ANN401 - anything may come in
         """What `constants` of an environment were given, if this task has them.

@@ -7,6 +7,7 @@ import shlex
 import shutil
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import yaml
 
@@ -268,3 +269,44 @@ def test_a_trial_of_tasks_without_constants_is_refused(tmp_path):
     )
     with pytest.raises(InputError, match="none of its tasks can be calibrated"):
         task_to_calibrate(TrialDirectory(tmp_path, plan, ""))
+
+
+ARM = {
+    "tasks": [
+        {
+            "env": "RoboEval/PickPlace-v0", "levels": [0],
+            "kwargs": {
+                "obs_mode": "state+wrench",
+                "constants": {"gain": 0.9, "delay_s": 0.03, "joint_noise_rad": 0.0005},
+            },
+        }
+    ],
+    "policies": ["pick-place"],
+}  # fmt: skip
+KNOWN = ("--given", "friction=1", "--given", "object_mass_kg=0.05", "--given", "payload_kg=0")
+
+
+def test_recordings_of_an_arm_are_checked_as_its_sensors_saw_it(lab):
+    lab.play("arm", **ARM, episodes=2)
+    told = json.loads(lab("calibrate", "check", "arm", "--json", *KNOWN).out)
+    assert set(told["constants"]) == {"gain", "delay_s"}
+    assert told["constants"]["delay_s"]["verdict"] == "identified"
+    assert told["motion"] is None
+    one = gathered(TrialDirectory.open(lab.folder / "arm")).recordings[0]
+    rough = np.diff(one.states[:, :7], n=3, axis=0)
+    assert abs(rough).min(axis=0).max() > 0.0
+    assert one.wrench.shape == (one.ticks + 1, 6)
+    assert abs(one.wrench[1:, :3]).max() > 5.0
+
+
+@pytest.mark.slow
+def test_an_arm_is_fitted_and_validated(lab):
+    lab.play("arms", **ARM, episodes=4)
+    call = ("calibrate", "fit", "arms", "--out", "arm-made.yaml", "--hold-out", "0.5", *KNOWN)
+    said = lab(*call).out
+    assert "no hidden force and no missing one is looked for" in " ".join(said.split())
+    made = read_snapshot(lab.folder / "arm-made.yaml")
+    assert made.constants["gain"].low <= 0.9 <= made.constants["gain"].high
+    assert made.noise.sensors["joint_noise_rad"] == pytest.approx(0.0005, rel=0.3)
+    told = json.loads(lab("calibrate", "validate", "arm-made.yaml", "arms", "--json").out)
+    assert told["verdict"] is True

@@ -24,7 +24,7 @@ from robo_eval_sim.arm.footprint import Footprint
 from robo_eval_sim.arm.layout import JOINTS, SPEED_RAD_S, SUBSTEPS, TICK_S, WIDTH_M
 from robo_eval_sim.arm.ramp import Wish
 from robo_eval_sim.arm.setting import Setting
-from robo_eval_sim.arm.world import Row, World, is_on_table
+from robo_eval_sim.arm.world import TORQUE, Row, World, is_on_table
 from robo_eval_sim.engine import places_seen
 from robo_eval_sim.environment import TaskEnv
 from robo_eval_sim.novelty import Later, Novelty
@@ -313,11 +313,51 @@ class ArmEnv(TaskEnv[Observation, NDArray[np.float32]]):
         """What recordings hold of states: `task.channels`, shape (T, 8).
 
         Args:
-            rows: Positions of the 7 joints and of both fingers, then anything, shape (T, 9) or
-                wider: as joints of a trace, or rows of the world.
+            rows: Observations, or states in their order, shape (T, 22) or wider.
         """
-        states = np.asarray(rows, dtype=np.float64)
-        return np.column_stack([states[:, :7], states[:, 7:9].sum(axis=1)])
+        seen = np.asarray(rows, dtype=np.float64)
+        return seen[:, [*range(7), layout.GRIPPER_WIDTH]]
+
+    def replayed(
+        self,
+        start: Mapping[str, Any],
+        commands: NDArray[np.floating[Any]],
+        constants: Mapping[str, float],
+    ) -> dict[str, Array]:
+        """What would be recorded of commands that are played from a state, by exact sensors.
+
+        Args:
+            start: As `reset` takes it.
+            commands: Actions of T ticks, shape (T, A).
+            constants: Those that are not as this environment was made with.
+
+        Returns:
+            `states` (T + 1, 8), `efforts` (T, 9), N m and N, `wrench` (T + 1, 6) and `things`
+            (T + 1, K, 7), as `Recording` of the calibration calls them.
+
+        Raises:
+            InputError: If it cannot start there, or a command cannot be.
+        """
+        usual, asked = self._usual, dict[str, Any](self.task.checked(constants))
+        self._usual = replace(usual, **asked)
+        try:
+            self.reset(seed=0, options={"state": dict(start)})
+            assert self._world is not None
+            rows, felt = [self._row], [self._world.wrench()]
+            for command in commands:
+                self._advance(self._checked(command))
+                rows.append(self._row)
+                felt.append(self._world.wrench())
+        finally:
+            self._usual = usual
+        names, poses = self._things_seen(rows)
+        table = np.array([row[: TORQUE.stop] for row in rows])
+        return {
+            "states": np.column_stack([table[:, :7], table[:, 7:9].sum(axis=1)]),
+            "efforts": table[1:, TORQUE],
+            "wrench": np.array(felt),
+            "things": poses[:, [at for at, name in enumerate(names) if self.task.is_thing(name)]],
+        }
 
     def measures(self) -> dict[str, float]:
         """Measures of the control of the episode so far: energy, and what touched how hard.

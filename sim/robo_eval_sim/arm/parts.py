@@ -48,7 +48,7 @@ def arm_constants(
         level_body.Gain: "free",
         level_body.Delay: "free",
         level_things.ObjectMass: "held",
-        level_body.Payload: "held",
+        level_body.Payload: "loaded",
         level_things.Friction: "sliding",
         level_things.SlideFriction: "sliding",
         level_senses.JointNoise: "noise",

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from robo_eval.core.errors import InputError, UnknownNameError
-from robo_eval_calibration import fit as module
+from robo_eval_calibration import unit_fit
 from robo_eval_calibration.fit import fitted
 from robo_eval_calibration.intervals import Verdict
 
@@ -46,7 +46,7 @@ def test_what_is_stored_is_not_computed_again(gantry, play, tmp_path, monkeypatc
     first = fit()
     assert seen[-1] == (2, 2)
     assert len(list(tmp_path.iterdir())) == 2
-    monkeypatch.setattr(module, "fit_unit", lambda job: pytest.fail("played again"))
+    monkeypatch.setattr(unit_fit, "fit_unit", lambda job: pytest.fail("played again"))
     again = fit()
     assert again.found == first.found
     next(tmp_path.iterdir()).write_bytes(b"half a fi")

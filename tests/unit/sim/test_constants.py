@@ -434,9 +434,31 @@ def test_traces_of_the_arm_tell_what_its_motors_applied(tmp_path: Any) -> None:
     write_trace(tmp_path / "a.mcap", moved)
     back = read_trace(tmp_path / "a.mcap")
     np.testing.assert_array_equal(back.joint_effort, moved.joint_effort)
-    assert env.channels(back.joint_position).shape == (4, 8)
+    assert env.channels(back.observations).shape == (4, 8)
     write_trace(tmp_path / "b.mcap", replace(moved, joint_effort=None))  # as earlier ones
     assert read_trace(tmp_path / "b.mcap").joint_effort is None
     with pytest.raises(ShapeError, match="joint_effort has shape"):
         write_trace(tmp_path / "c.mcap", replace(moved, joint_effort=np.zeros((4, 2))))
     env.close()
+
+
+@pytest.mark.parametrize("env", ARMS)
+def test_commands_of_the_arm_are_played_again_with_other_constants(env: str) -> None:
+    constants = {"gain": 0.9, "delay_s": 0.03, "payload_kg": 0.3}
+    other: Any = gymnasium.make(env, obs_mode="state+wrench", constants=constants).unwrapped
+    nominal: Any = gymnasium.make(env).unwrapped
+    seen = [other.reset(seed=3)[0]]
+    start = other.physical_state()
+    seen += still(other, 4)
+    commands = np.array(other.get_state()["history"]["actions"])
+    told = nominal.replayed(start, commands, constants)
+    np.testing.assert_allclose(told["states"], other.channels(np.array(seen)), atol=1e-6)
+    np.testing.assert_allclose(told["wrench"], np.array(seen)[:, -6:], rtol=1e-5, atol=1e-4)
+    assert (told["efforts"].shape, told["things"].shape) == ((4, 9), (5, 1, 7))
+    # They hold for this replay alone.
+    usual = nominal.replayed(start, commands, {})
+    assert abs(usual["wrench"] - told["wrench"]).max() > 1.0
+    with pytest.raises(InputError, match=r"constants\.gain: a number from"):
+        nominal.replayed(start, commands, {"gain": 7.0})
+    other.close()
+    nominal.close()

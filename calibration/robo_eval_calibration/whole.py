@@ -1,0 +1,342 @@
+"""Constants with which the commands of a recording lead from its start where it went.
+
+All commands are played, stage by stage: what moves before anything is touched tells delay and gain,
+and a load of the hand; what is held then tells its weight, and what slides its friction. Ramps and
+contacts make errors rough, so that a constant is searched on a grid first. Ticks in which a contact
+came about otherwise must not rule: errors count as those of Student's t with 4 degrees of freedom.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import pairwise
+from operator import itemgetter
+from typing import Any, Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
+
+from robo_eval.core.task import Constant, TaskSpec
+from robo_eval_calibration.innovations import physics_of
+from robo_eval_calibration.intervals import LIKELY
+from robo_eval_calibration.recordings import Array, Recording
+from robo_eval_calibration.unit_fit import Job, UnitFit, step_of
+
+FREE, LOADED, HELD, SLIDING = "free", "loaded", "held", "sliding"
+"""Stages of constants: in the motion before anything is touched, in forces then, and afterwards."""
+_GRIPPER, _EFFORT, _FORCE, _TORQUE, _THINGS = (
+    "gripper", "effort", "force", "torque", "object_noise_m",
+)  # fmt: skip
+_DECLARED: Final = {_GRIPPER: 5e-4, _EFFORT: 0.1, _FORCE: 0.3, _TORQUE: 0.03, _THINGS: 5e-4}
+"""Noise of what a task declares none of: m, N m, N, N m, m."""
+_FLOOR: Final = 0.2
+"""Least noise that is believed, as a share of what is declared: no simulator is that exact."""
+_TOUCHED_M: Final = 0.005
+"""A thing that has moved so far was touched."""
+_CLOSED_M: Final = 0.005
+"""By so much less than at first a gripper is asked to close."""
+_CLOSING: Final = 10
+"""Ticks before a thing has moved in which it may be touched already."""
+_COARSE: Final = 6
+"""Quanta between delays that are tried first."""
+_PATIENCE: Final = 3
+"""Of them in a row that are no better; longer ones are not tried."""
+_STEPS: Final = 2
+_REACHES: Final = (1.3, 1.04, 1.01)
+"""Factors up to which a smooth constant is searched again: the ramps of motors change in jumps."""
+_MOST: Final = 5
+"""Times that it is looked for further away, where it is at an end of what was searched."""
+_NUDGE: Final = 1e-3
+"""Of derivatives without contacts, as a share of the bounds."""
+_SMALL, _LARGE = 0.05, 0.5
+"""What constants are moved by to see what they change, as a share of the wanted half-width: without
+contacts, and with."""
+_OF_NOISE: Final = 0.9476
+"""Mean of what standard normal errors cost."""
+_GRID: Final = 10
+_FINE: Final = 0.005
+"""How exactly a constant is searched between its neighbours on the grid."""
+
+
+class WholeModel(Protocol):
+    """A simulator that plays commands from a state."""
+
+    @property
+    def task(self) -> TaskSpec:
+        """What it declares of itself."""
+
+    def replayed(
+        self, start: Mapping[str, Any], commands: Array, constants: Mapping[str, float]
+    ) -> Mapping[str, Array]:
+        """`states`, `efforts`, `wrench` and `things` as a recording of that would have them."""
+
+
+def _table(task: TaskSpec, part: Callable[[str], Any], like: Recording) -> tuple[Array, list[str]]:
+    """All that a recording tells as columns, shape (T + 1, K), and whose noise each one has."""
+    columns, names = [part("states")], [one.noise or _GRIPPER for one in task.channels]
+    if like.wrench is not None:
+        columns.append(part("wrench"))
+        names += [_FORCE] * 3 + [_TORQUE] * 3
+    elif like.efforts is not None:  # which jump where motors begin to move
+        efforts = part("efforts")
+        columns.append(np.vstack([np.full(efforts.shape[1], np.nan), efforts]))
+        names += [_EFFORT] * efforts.shape[1]
+    if like.things is not None:
+        places = part("things")[:, :, :3]
+        columns.append(places.reshape(len(places), -1))
+        names += [_THINGS] * columns[-1].shape[1]
+    return np.hstack(columns), names
+
+
+def untouched(one: Recording) -> int:
+    """Ticks before anything is touched: the gripper is not asked to close, or no thing moves."""
+    ends = [one.commands[:, -1] < one.commands[0, -1] - _CLOSED_M]
+    if one.things is not None:
+        away = np.linalg.norm(one.things[:, :, :3] - one.things[0, :, :3], axis=2).max(axis=1)
+        ends.append(away[_CLOSING:] > _TOUCHED_M)
+    return max(int(np.argmax(end)) if end.any() else one.ticks for end in ends)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WholeJob(Job):
+    """The fit of one unit whose recordings are played whole."""
+
+    @property
+    def declared(self) -> dict[str, float]:
+        """Noise of each column before it is found."""
+        return {**_DECLARED, **self.noise}
+
+    def misses(
+        self, constants: Mapping[str, float], sizes: Mapping[str, float], *, stage: str = ""
+    ) -> Array:
+        """Errors in standard deviations, all recordings below one another, shape (N, K).
+
+        Args:
+            constants: To play with.
+            sizes: Noise of each kind of column.
+            stage: Of which errors are wanted; others are 0, and no more is played than it needs.
+        """
+        model: Any = self.model
+        found = []
+        for one in self.unit:
+            ticks = untouched(one) if stage in (FREE, LOADED) else one.ticks
+            own = dict(constants)
+            for name, more in one.known.items():
+                own[name] = min(own[name] + more, physics_of(model.task)[name].high)
+            played = model.replayed(one.start, one.commands[:ticks], own)
+            seen, names = _table(model.task, partial(getattr, one), one)
+            foretold, _ = _table(model.task, played.__getitem__, one)
+            errors = np.zeros_like(seen)
+            errors[: ticks + 1] = np.nan_to_num(seen[: ticks + 1] - foretold)
+            found.append(errors / [sizes[name] for name in names])
+        return np.where(self.shown(stage), np.vstack(found), 0.0) if stage else np.vstack(found)
+
+    def shown(self, stage: str) -> NDArray[np.bool_]:
+        """Which errors tell of the constants of a stage, shape (N, K)."""
+        names = self.names_of_columns
+        is_thing = np.array([name == _THINGS for name in names])
+        is_free = np.concatenate([np.arange(one.ticks + 1) <= untouched(one) for one in self.unit])
+        # A path tells what slides; where none is seen, forces have to.
+        is_told = is_thing if stage == SLIDING and is_thing.any() else ~is_thing
+        if stage == FREE:
+            is_told = np.arange(len(names)) < len(self.model.task.channels)
+        is_asked = is_free if stage in (FREE, LOADED) else np.ones_like(is_free)
+        return np.outer(is_asked, is_told)
+
+    @property
+    def names_of_columns(self) -> list[str]:
+        """Whose noise each column of the errors has."""
+        one = self.unit[0]
+        return _table(self.model.task, partial(getattr, one), one)[1]
+
+    def sizes(self, constants: Mapping[str, float]) -> dict[str, float]:
+        """Noise of each kind of column, from what is left where nothing is touched."""
+        found, names = self.declared, self.names_of_columns
+        left = np.abs(self.misses(constants, found))[self.shown(FREE).any(axis=1)]
+        for name in set(names):
+            middle = np.median(left[1:, [one == name for one in names]])
+            found[name] *= max(_FLOOR, 1.4826 * float(middle))
+        return found
+
+    def rows(self, constants: Mapping[str, float], sizes: Mapping[str, float]) -> Array:
+        """Errors and their derivatives by each free constant, shape (N, 1 + P).
+
+        A difference that is another to the other side is no slope: what contacts make of a little
+        more or less counts as noise.
+        """
+        here = self.misses(constants, sizes)
+        weights = _weights(here)
+        columns = [weights * here]
+        for one in self.free:
+            step = max(one.quantum, one.wanted * (_SMALL if one.stage == FREE else _LARGE))
+            ends = []
+            for sign in (1.0, -1.0):
+                moved = constants[one.name] + sign * step
+                if one.low <= moved <= one.high:
+                    after = self.misses({**constants, one.name: moved}, sizes, stage=one.stage)
+                    ends.append(sign * np.where(self.shown(one.stage), after - here, 0.0))
+            slope, rough = sum(ends) / len(ends), (ends[0] - ends[-1]) / 2.0
+            columns.append(weights * slope / step / np.sqrt(1.0 + rough**2))
+        return np.column_stack([one.ravel() for one in columns])
+
+    def columns(self) -> Array:
+        """Derivatives of the errors by the free constants at the start, shape (N, P)."""
+        return self.rows(self.start, self.declared)[:, 1:]
+
+    def missed(self) -> float:
+        """Root mean square error at the start; few large ones hardly count, and noise leaves 1."""
+        return math.sqrt(float(np.mean(_cost(self.misses(self.start, self.declared)))) / _OF_NOISE)
+
+    def fit(self) -> UnitFit:
+        """Constants that are found, stage by stage."""
+        search = _Search(job=self, at=dict(self.start), sizes=self.declared)
+        search.free()
+        search.sizes = self.sizes(search.at)
+        loads = [one for one in self.free if one.stage == LOADED]
+        search.at = search.eased(loads, search.at, LOADED)[1]
+        for stage in (HELD, SLIDING):
+            for one in self.free:
+                if one.stage == stage:
+                    search.rough(one, one.low, one.high)
+        point = np.array([search.at[name] for name in self.names])
+        rows, values = self.rows(search.at, search.sizes), point.copy()
+        for at, one in enumerate(self.free):
+            by = rows[:, 1 + at]
+            size = float(np.linalg.norm(by))
+            if one.stage == LOADED:  # beyond a bound as well: their mean is right beside it then
+                values[at] -= float(by @ rows[:, 0]) / max(size**2, 1e-12)
+            # Slopes promise more than there is where the search found wide ranges alike.
+            rows[:, 1 + at] *= min(1.0, 1.0 / (search.sds.get(one.name, 0.0) * size + 1e-12))
+        return UnitFit(
+            values=values,
+            played=point,
+            is_settled=True,
+            late=np.zeros(0),
+            tracks=(),
+            rows=rows,
+            noise=np.array([search.sizes[name] for name in self.noise]),
+        )
+
+
+JOBS: Final[Mapping[str, type[Job]]] = {"steps": Job, "whole": WholeJob}
+"""How recordings are played, by what a task says."""
+
+
+def _weights(errors: Array) -> Array:
+    """What errors are multiplied by so that their squares count as Student's t has them count."""
+    found: Array = np.sqrt(5.0 / (4.0 + errors**2))
+    return found
+
+
+def _cost(errors: Array) -> Array:
+    """Twice the negative logarithm of the likelihood of each, but for a constant."""
+    return np.asarray(5.0 * np.log1p(errors**2 / 4.0))
+
+
+@dataclass(slots=True, kw_only=True)
+class _Search:
+    """Where a search is.
+
+    Attributes:
+        job: What is asked.
+        at: All constants.
+        sizes: Noise of each kind of column.
+        sds: How far from its best value what was searched is as likely, in standard deviations.
+    """
+
+    job: WholeJob
+    at: dict[str, float]
+    sizes: dict[str, float]
+    sds: dict[str, float] = field(default_factory=dict)
+
+    def free(self) -> None:
+        """Find delay and gain where nothing is touched: first what comes in quanta."""
+        smooth = [one for one in self.job.free if one.stage == FREE and not one.quantum]
+        for one in self.job.free:
+            if one.stage == FREE and one.quantum:
+                self._late(one, smooth)
+        for one in smooth:
+            for reach in _REACHES:
+                for _ in range(_MOST):
+                    here = self.at[one.name]
+                    self.rough(one, max(one.low, here / reach), min(one.high, here * reach))
+                    if reach**-0.9 < self.at[one.name] / here < reach**0.9:
+                        break
+
+    def _late(self, one: Constant, smooth: Sequence[Constant]) -> None:
+        """Find what comes in quanta: each is tried with the best of what is smooth."""
+        begin, end = (math.floor(bound / one.quantum) for bound in (one.low, one.high))
+        tried = {begin: self.eased(smooth, {**self.at, one.name: begin * one.quantum})}
+
+        def cost(number: int) -> float:
+            if number not in tried:
+                _, best = min(tried.values(), key=itemgetter(0))
+                tried[number] = self.eased(smooth, {**best, one.name: number * one.quantum})
+            return tried[number][0]
+
+        best = begin
+        for number in range(begin + _COARSE, end + 1, _COARSE):
+            best = min(best, number, key=cost)
+            if number - best >= _PATIENCE * _COARSE:
+                break
+        for step in range(_COARSE // 2, 0, -1):
+            best = min(max(begin, best - step), best, min(end, best + step), key=cost)
+        self.at = tried[best][1]
+
+    def eased(
+        self, smooth: Sequence[Constant], begin: Mapping[str, float], stage: str = FREE
+    ) -> tuple[float, dict[str, float]]:
+        """Cost, and constants, after some steps of Gauss and Newton in the smooth ones."""
+        at = dict(begin)
+        here = self.job.misses(at, self.sizes, stage=stage)
+        for _ in range(_STEPS if smooth else 0):
+            columns = [here.ravel()]
+            for one in smooth:
+                nudge = _NUDGE * (one.high - one.low)
+                nudge = math.copysign(nudge, one.high - at[one.name] - nudge)
+                moved = {**at, one.name: at[one.name] + nudge}
+                more = self.job.misses(moved, self.sizes, stage=stage)
+                columns.append(((more - here) / nudge).ravel())
+            rows = np.column_stack(columns) * _weights(here).reshape(-1, 1)
+            step = step_of(rows, list(smooth), np.array([at[one.name] for one in smooth]))
+            then = {**at, **{one.name: at[one.name] + float(by)
+                             for one, by in zip(smooth, step, strict=True)}}  # fmt: skip
+            new = self.job.misses(then, self.sizes, stage=stage)
+            if _cost(new).sum() >= _cost(here).sum():
+                break
+            at, here = then, new
+        return float(_cost(here).sum()), at
+
+    def rough(self, one: Constant, low: float, high: float) -> None:
+        """Find a constant on a grid, and then more exactly between neighbours of the best."""
+        out, back = (math.log, math.exp) if one.is_log else (float, float)
+        tried: dict[float, float] = {}
+
+        def cost(place: float) -> float:
+            value = float(np.clip(back(place), one.low, one.high))
+            errors = self.job.misses({**self.at, one.name: value}, self.sizes, stage=one.stage)
+            tried[place] = float(_cost(errors).sum())
+            return tried[place]
+
+        grid = np.linspace(out(low), out(high), _GRID)
+        best = int(np.argmin([cost(place) for place in grid]))
+        near = grid[max(best - 1, 0)], grid[min(best + 1, _GRID - 1)]
+        minimize_scalar(
+            cost, bounds=near, method="bounded", options={"xatol": (near[1] - near[0]) * _FINE}
+        )
+        found, roots = min(tried, key=tried.__getitem__), {}
+        for place, value in tried.items():
+            roots[place] = math.sqrt(value - tried[found])
+        # Ends of what is likely, between neighbours that were tried.
+        ends, most = [found], math.sqrt(LIKELY)
+        for pair in pairwise(sorted(tried)):
+            for here, there in (pair, pair[::-1]):
+                if roots[here] <= most:
+                    share = (most - roots[here]) / max(roots[there] - roots[here], 1e-12)
+                    ends.append(here + min(1.0, share if share > 0.0 else 1.0) * (there - here))
+        self.at[one.name] = min(max(back(found), one.low), one.high)
+        self.sds[one.name] = max(abs(back(end) - back(found)) for end in ends) / most
