@@ -90,6 +90,10 @@ def _origin(recordings: Sequence[Recording], task: TaskSpec) -> Iterator[Finding
     for one in recordings:
         if one.env != task.env:
             yield _refuse(f"is of task {one.env}", f"use recordings of {task.env} only", one)
+        elif one.keywords != (first_one := recordings[0]).keywords:
+            text = f"was played with {dict(one.keywords)}, {first_one.id} with"
+            remedy = "record each in a trial of its own"
+            yield _refuse(f"{text} {dict(first_one.keywords)}", remedy, one)
     for what in ("robot", "side"):
         kinds = Counter(getattr(one, what) for one in recordings)
         if len(kinds) > 1:
@@ -123,7 +127,12 @@ def _numbers(recordings: Sequence[Recording], task: TaskSpec) -> Iterator[Findin
             yield _refuse(text, "look at what publishes it, or leave the recording out", one)
         if one.commands.size == 0:
             yield _refuse("has no commands", "record the topic of the policy's commands", one)
-        elif silent.size:
+        for what, values in (("force or torque", one.wrench), ("place of a thing", one.things)):
+            if values is not None and not np.isfinite(values).all():
+                tick = int(np.argwhere(~np.isfinite(values))[0, 0])
+                text = f"a {what} is no number in tick {tick}"
+                yield _refuse(text, "look at what publishes it, or leave the recording out", one)
+        if one.commands.size and silent.size:
             yield _refuse(f"a command is no number in tick {silent[0, 0]}", "leave it out", one)
 
 

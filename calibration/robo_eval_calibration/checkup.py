@@ -169,5 +169,5 @@ def kept(trial: TrialDirectory, gathered: Gathered, given: Mapping[str, float]) 
         data["constants"] = {name: Foreseen(**one) for name, one in data["constants"].items()}
         data["motion"] = data["motion"] and Motion(**data["motion"])
         return Checkup(**data)
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None

@@ -133,10 +133,16 @@ def ranges_of(
 
     Returns:
         30 % about what is nominal, or a tenth of the bounds above 0, where nobody asked.
+
+    Raises:
+        InputError: If all are known.
     """
+    physics = {one.name for one in task.constants if one.stage not in (NOISE, DISTURBANCE)}
+    if physics <= given.keys():
+        raise InputError("--given names every constant: none is left to find")
     found = {}
     for one in task.constants:
-        if one.stage not in (NOISE, DISTURBANCE) and one.name not in given:
+        if one.name in physics - given.keys():
             reach = _SPREAD * abs(one.nominal) or _REACH * (one.high - one.low)
             found[one.name] = (
                 max(one.low, one.nominal - reach), min(one.high, one.nominal + reach),

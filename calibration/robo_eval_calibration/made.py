@@ -181,10 +181,10 @@ def _kept(constant: Constant, found: Found, structure: Structure) -> float | Non
     """What is played in place of an estimate; None if the estimate is.
 
     Estimates were found together and explain recordings together, weak ones too: one of them played
-    as nominal makes the others wrong. What is not identifiable is played as nominal, and so is all
+    as nominal makes the others wrong. What could not be told is played as nominal, and so is all
     where no constants explain the recordings.
     """
-    is_told = found.judged.verdict is not Verdict.NOT_IDENTIFIABLE
+    is_told = found.judged.verdict in (Verdict.IDENTIFIED, Verdict.WEAK)
     return None if is_told and not structure.reasons else constant.nominal
 
 
@@ -238,13 +238,6 @@ def accepted(snapshot: Snapshot, found: HeldOut) -> Accepted:
     reason = found.reason
     if reason is None and len(snapshot.used) < LEAST:
         reason = "it was made from one recording, whose interval nobody knows"
-    unknown = [
-        name
-        for name, one in snapshot.constants.items()
-        if one.kept is None and one.verdict == "not identifiable"
-    ]
-    if reason is None and unknown:
-        reason = f"what is played of {', '.join(unknown)} was not identifiable"
     fall = found.fall
     return Accepted(
         verdict=reason is None, fall=fall.value, low=fall.low, high=fall.high, left=found.left,

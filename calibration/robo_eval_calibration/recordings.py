@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from robo_eval.core.canonical import digest, file_digest
+from robo_eval.core.canonical import digest
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import EndReason, Side, strongest_side
 from robo_eval.core.names import unknown_name
@@ -29,6 +29,7 @@ from robo_eval.core.schedule import (
 from robo_eval.core.task import TaskSpec, task_of, tasks
 from robo_eval.core.wording import counted
 from robo_eval.log.directory import ROBOT_FILE
+from robo_eval.log.trace_folder import trace_digest
 from robo_eval.log.trace_reader import read_trace
 from robo_eval_sim.arm.layout import ARM_SIZE
 
@@ -238,6 +239,8 @@ def _read(
     place = trial.path / row.trace_uri
     if not place.exists():
         return None, "whose trace is missing"
+    if (found := trace_digest(place)) != (row.trace_sha256 or found):
+        return None, "whose trace was changed since it was recorded"
     section, policy = task_and_policy(trial.plan, planned)
     keywords = environment_keywords(section, planned, policy)
     constants = keywords.pop("constants", {})
@@ -251,7 +254,7 @@ def _read(
         "policy": row.policy,
         "begun_ns": row.start_ns or 0,
         "start": row.initial_state,
-        "sha256": row.trace_sha256 or (file_digest(place) if place.is_file() else ""),
+        "sha256": found,
     }
     if row.side is Side.SIM:
         recording = _from_trace(place, task, common)
@@ -272,7 +275,8 @@ def _from_trace(place: Path, task: TaskSpec, common: dict[str, Any]) -> Recordin
     is_whole = task.replay == "whole"
     actions, efforts = trace.actions, trace.joint_effort
     if task.pushes:
-        actions = np.array(task.pushes)[actions[:, 0].astype(int)]
+        asked, pushes = actions[:, 0], np.array([*task.pushes, [np.nan] * len(task.pushes[0])])
+        actions = pushes[np.where(np.isfinite(asked), asked, -1).astype(int)]
     things = [column for column, name in enumerate(trace.frames) if task.is_thing(name)]
     mode = common["keywords"].get("obs_mode")
     # Pictures come before the numbers.

@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import math
 import os
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
+from zipfile import BadZipFile
 
 import numpy as np
 from scipy.optimize import lsq_linear
@@ -78,6 +80,7 @@ class Job:
                 "version": _VERSION,
                 "job": type(self).__name__,
                 "starts": [dict(one.start) for one in self.unit],
+                "keywords": [dict(one.keywords) for one in self.unit],
                 "model": getattr(self.model, "digest", type(self.model).__name__),
                 "engine": getattr(self.model, "engine", ""),
                 "arrays": arrays.hexdigest(),
@@ -298,5 +301,5 @@ def stored(path: Path) -> UnitFit | None:
             )
             own = {name: arrays[name] for name in _UNIT}
             return UnitFit(**{**own, "is_settled": bool(own["is_settled"])}, tracks=tracks)
-    except (OSError, ValueError, KeyError, EOFError):
+    except (OSError, ValueError, KeyError, EOFError, BadZipFile, zlib.error):
         return None

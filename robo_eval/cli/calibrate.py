@@ -198,8 +198,8 @@ def validate(
     """Say whether a snapshot foretells recordings better that it was not made from.
 
     Recordings it was made from do not count. It is accepted only if the error of the others falls
-    by more than 2 %, by an interval over recordings, if noise explains what is left, and if what is
-    played could be told; the snapshot then says so, or why not. Exit code 1 if it is not accepted.
+    by more than 2 %, by an interval over recordings, and if noise explains what is left; the
+    snapshot then says so, or why not, and the last time counts. Exit code 1 if it is not accepted.
 
     Example: robo-eval calibrate validate gantry.yaml runs/gantry
     """
@@ -483,7 +483,7 @@ def _print_fit(snapshot: Snapshot) -> None:
         say(warning)
     if left.verdict == "structure":
         say(f"no constants explain these recordings: {'; '.join(left.reasons)}")
-        say("so nothing of them is played, neither noise nor force")
+        say("so nothing that was found is played, neither noise nor force")
     elif left.skill is not None:
         say(f"the constants explain these recordings: skill {left.skill:.2f}")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as form
+import re
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -30,7 +31,7 @@ def sizes_of(text: str) -> tuple[int, ...]:
         InputError: If they are none.
     """
     parts = text.split(",")
-    if not all(part.strip().isdecimal() and int(part) for part in parts):
+    if not all(re.fullmatch(r"\s*0*[1-9]\d{0,5}\s*", part) for part in parts):
         raise InputError(f"--recordings: numbers such as 1,2,4,8 are needed, given {text!r:.80}")
     return tuple(int(part) for part in parts)
 
@@ -72,7 +73,7 @@ def opened_loop(
         TrialDirectoryError: If there is something else.
     """
     from robo_eval.cli.calibrate import fitted_snapshot
-    from robo_eval.cli.calibrations import keep_snapshots, with_snapshots
+    from robo_eval.cli.calibrations import snapshot_texts, with_snapshots
     from robo_eval.log.directory import PLAN, TrialDirectory, is_trial
     from robo_eval.log.provenance import cores
     from robo_eval.log.snapshot import write_snapshot
@@ -90,7 +91,7 @@ def opened_loop(
                 write_snapshot(snapshot, Path(folder) / f"{size}.yaml")
             # That nobody accepted them needs no saying: the loop says what they are worth.
             locked = with_snapshots(plan, Path(folder) / PLAN, warn=lambda _: None)
-        keep_snapshots(locked, TrialDirectory.create(out, locked).path)
+        TrialDirectory.create(out, locked, files=snapshot_texts(locked))
     made = TrialDirectory.open(out)
     if made.plan.description != plan.description:
         raise InputError(f"{out}: holds another loop, or another trial; name another folder")
@@ -146,6 +147,7 @@ def _say_nominal(trial: TrialDirectory) -> None:
 
     for path in trial.calibration_files:
         found = read_snapshot(path)
-        if all(one.kept is not None for one in found.constants.values()):
+        looked_for = [one for one in found.constants.values() if one.verdict != "given"]
+        if all(one.kept is not None for one in looked_for):
             why = "; ".join(found.residuals.reasons) or "none could be told"
             say(f"{path.stem}: constants are nominal: {why}")

@@ -16,7 +16,6 @@ from robo_eval.core.plan import CalibrationPlan, TrialPlan
 from robo_eval.core.task import task_of
 from robo_eval.core.yaml_form import text_of, validated
 from robo_eval.log.directory import CALIBRATION
-from robo_eval.log.files import write_atomically
 from robo_eval.log.snapshot import read_snapshot
 
 _READ: Final[dict[str, str]] = {}
@@ -59,12 +58,13 @@ def with_snapshots(plan: TrialPlan, path: Path, warn: Callable[[str], None] = _w
     return locked
 
 
-def keep_snapshots(plan: TrialPlan, trial: Path) -> None:
-    """Write the copies that a locked plan names into its trial directory."""
-    for entry in plan.calibrations:
-        if entry.file is not None and entry.sha256 is not None:
-            (trial / entry.file).parent.mkdir(exist_ok=True)
-            write_atomically(trial / entry.file, _READ[entry.sha256].encode())
+def snapshot_texts(plan: TrialPlan) -> dict[str, bytes]:
+    """The copies of snapshots that a locked plan names, by their names in its trial."""
+    return {
+        entry.file: _READ[entry.sha256].encode()
+        for entry in plan.calibrations
+        if entry.file is not None and entry.sha256 is not None
+    }
 
 
 def _snapshot(

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 _NO_INTERVAL: Final = "[-]"
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")]
 WorkersOption = Annotated[
-    int | None, typer.Option(metavar="N", help="Processes; as many as there are processors.")
+    int | None,
+    typer.Option(min=1, metavar="N", help="Processes; as many as there are processors."),
 ]
 RayOption = Annotated[
     str | None, typer.Option(metavar="ADDRESS", help="Ray cluster to use: `auto` or host:port.")

@@ -297,11 +297,10 @@ def start(
     tell: Tell | None = None,
 ) -> None:
     """Check everything that can be checked before the first tick, then play."""
-    from robo_eval.cli.calibrations import keep_snapshots
+    from robo_eval.cli.calibrations import snapshot_texts
     from robo_eval.cli.checks import check_names, needed_bytes
     from robo_eval.core.kinds import Side
     from robo_eval.log.directory import TrialDirectory
-    from robo_eval.log.files import write_atomically
     from robo_eval.metrics.registry import FILES
 
     # What is quick to refuse comes first; building policies and worlds comes last.
@@ -324,10 +323,8 @@ def start(
             from robo_eval.core.spread import cluster_cores
 
             cluster_cores(how.ray)
-    trial = TrialDirectory.create(out, plan)
-    for name in plan.metrics.modules:
-        write_atomically(trial.path / name, FILES[name].source)
-    keep_snapshots(plan, trial.path)
+    modules = {name: FILES[name].source for name in plan.metrics.modules}
+    trial = TrialDirectory.create(out, plan, files=modules | snapshot_texts(plan))
     if keep is not None and how.robot is not None:
         keep(trial.path, how.robot)
     if not how.json:

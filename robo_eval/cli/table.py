@@ -68,7 +68,8 @@ class Table:
         if self._needed(every, self._least) > width >= self._needed(every, self._least, _TIGHT):
             self._between = _TIGHT
             return self._lines(every, width)
-        if self.keys and self._needed(every[: self.keys + 1], self._least) <= width:
+        beside = [[*every[: self.keys], place] for place in every[self.keys :]]
+        if self.keys and all(self._needed(part, self._least) <= width for part in beside):
             return self._in_parts(width)
         names = [row[0] for row in self.rows]
         is_shared = bool(self.columns[0]) and any(one == other for one, other in pairwise(names))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -137,13 +137,21 @@ class TrialDirectory:
             )
 
     @classmethod
-    def create(cls, path: StrPath, plan: TrialPlan, *, planned: int | None = None) -> Self:
+    def create(
+        cls,
+        path: StrPath,
+        plan: TrialPlan,
+        *,
+        planned: int | None = None,
+        files: Mapping[str, bytes] | None = None,
+    ) -> Self:
         """Lock a plan in a new trial directory; it appears complete or not at all.
 
         Args:
             path: Directory to create; it may exist if it is empty.
             plan: What the trial is going to do.
             planned: How many episodes that is; counted from the plan if not given.
+            files: What else belongs to it, by name.
 
         Raises:
             TrialDirectoryError: If there is something already or it cannot be written.
@@ -161,6 +169,9 @@ class TrialDirectory:
             (staging / TRACES).mkdir()
             create_database(staging / DATABASE)
             write_manifest(staging / MANIFEST, manifest)
+            for name, content in (files or {}).items():
+                (staging / name).parent.mkdir(exist_ok=True)
+                write_atomically(staging / name, content)
             # Last: a folder without a plan is no trial yet.
             write_atomically(staging / PLAN, text.encode())
         return cls(folder, plan, plan_digest)

@@ -289,7 +289,7 @@ class Snapshot(Section):
         """What who plays it should know, each in a sentence."""
         found = self.clamped
         if self.residuals.verdict == "structure":
-            found.append("no constants explain its recordings, so that all is played as nominal")
+            found.append("no constants explain its recordings: all but given ones are nominal")
         elif not self.accepted.verdict:
             found.append(f"it was not accepted: {self.accepted.reason or 'nobody says why'}")
         return found

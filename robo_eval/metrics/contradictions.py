@@ -67,11 +67,8 @@ def _is_like_one(probe: str) -> bool:
     """Whether a probe is one that gates read, in other letters; laboratories have own ones too."""
     given, *known = ("".join(filter(str.isalnum, one)).casefold() for one in (probe, *PROBES))
     return any(
-        one.startswith(given)
-        or (
-            {*filter(str.isdigit, one)} == {*filter(str.isdigit, given)}
-            and difflib.get_close_matches(given, [one], cutoff=0.85)
-        )
+        {*filter(str.isdigit, one)} == {*filter(str.isdigit, given)}
+        and difflib.get_close_matches(given, [one], cutoff=0.95)
         for one in known
     )
 

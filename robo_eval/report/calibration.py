@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+
+from pydantic import BaseModel
 
 from robo_eval.core import door
 from robo_eval.core.errors import InputError
@@ -14,6 +15,33 @@ from robo_eval.metrics.body import Body
 from robo_eval.report.loop import Setting, settings_of
 
 
+class Told(BaseModel):
+    """What one check found."""
+
+    check: str
+    verdict: str
+    recording: str = ""
+    text: str
+    remedy: str = ""
+
+
+class Foreseen(BaseModel):
+    """What a fit was to tell of a constant."""
+
+    verdict: str
+    half_width: float | None
+    wanted: float
+    partners: list[str]
+
+
+class Check(BaseModel):
+    """What is shown of a check."""
+
+    recordings: int
+    findings: list[Told]
+    constants: dict[str, Foreseen]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibrations:
     """What there is to say of calibration.
@@ -21,13 +49,13 @@ class Calibrations:
     Attributes:
         snapshots: Each once, under however many names it was played.
         problems: Why others in the folder are not shown, by file.
-        check: What `robo-eval calibrate check` kept; empty if it was not called.
+        check: What `robo-eval calibrate check` kept; None if it was not called.
         settings: What simulation was played with for the first policy, and how well it told.
     """
 
     snapshots: Sequence[Snapshot] = field(default_factory=list)
     problems: Mapping[str, str] = field(default_factory=dict)
-    check: Mapping[str, Any] = field(default_factory=dict)
+    check: Check | None = None
     settings: Sequence[Setting] = field(default_factory=list)
 
 
@@ -52,11 +80,9 @@ def calibrations_of(trial: TrialDirectory, bodies: Sequence[Body] = ()) -> Calib
     )
 
 
-def _check(trial: TrialDirectory) -> Mapping[str, Any]:
-    """What was kept of a check; empty if nothing that can be read was."""
+def _check(trial: TrialDirectory) -> Check | None:
+    """What was kept of a check; None if nothing that can be read was."""
     try:
-        found: Any = door.json_of(door.written(trial.path / CALIBRATION / CHECK))
-        rows = [*found["findings"], *found["constants"].values()]
-        return found if all("verdict" in row for row in rows) else {}
-    except (OSError, ValueError, LookupError, TypeError, AttributeError):
-        return {}
+        return Check.model_validate(door.json_of(door.written(trial.path / CALIBRATION / CHECK)))
+    except (OSError, ValueError):
+        return None

@@ -16,7 +16,7 @@ import yaml
 
 from robo_eval.agents.confined import digest_of
 from robo_eval.analysis.trial import analyse_trial
-from robo_eval.cli.calibrations import keep_snapshots
+from robo_eval.cli.calibrations import snapshot_texts
 from robo_eval.cli.run import plan_to_play
 from robo_eval.core.errors import PlanError
 from robo_eval.core.kinds import EndReason, Side
@@ -79,7 +79,7 @@ def test_a_snapshot_that_is_not_accepted_is_named_when_it_is_played(plan, capsys
     plan_to_play(plan({"accepted": {"verdict": True, "reason": None}}))
     assert capsys.readouterr().err == ""
     plan_to_play(plan({"residuals": {"verdict": "structure"}}))
-    assert "played as nominal" in capsys.readouterr().err
+    assert "all but given ones are nominal" in capsys.readouterr().err
 
 
 def test_a_killed_run_is_resumed_and_an_edited_snapshot_is_seen(
@@ -124,8 +124,7 @@ def test_a_killed_run_is_resumed_and_an_edited_snapshot_is_seen(
 def matched(path: Path, plan: Path, successes: list[bool]) -> TrialDirectory:
     """A trial of which the twin's half was played."""
     locked = plan_to_play(plan)
-    trial = TrialDirectory.create(path, locked)
-    keep_snapshots(locked, trial.path)
+    trial = TrialDirectory.create(path, locked, files=snapshot_texts(locked))
     found = []
     for planned, success in zip(schedule(locked, Side.TWIN), successes, strict=True):
         env: Any = gymnasium.make("RoboEval/CartPole3D-v0", balls=0)
@@ -284,8 +283,7 @@ def test_parts_of_a_snapshot_are_played_by_themselves(plan):
 
 def test_a_locked_plan_is_played_again_with_the_same_snapshots_alone(plan, tmp_path):
     locked = plan_to_play(plan())
-    trial = TrialDirectory.create(tmp_path / "trial", locked)
-    keep_snapshots(locked, trial.path)
+    trial = TrialDirectory.create(tmp_path / "trial", locked, files=snapshot_texts(locked))
     assert plan_to_play(trial.path / "plan.yaml").calibrations == locked.calibrations
     file = trial.path / "calibration" / "identified.yaml"
     file.write_text(file.read_text() + "\n")

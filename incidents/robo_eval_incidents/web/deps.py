@@ -16,6 +16,7 @@ from urllib.parse import parse_qsl
 from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from sqlalchemy import select
+from sqlalchemy.exc import SQLAlchemyError
 from starlette.exceptions import HTTPException
 
 from robo_eval.core.errors import InputError
@@ -79,13 +80,15 @@ class Watch:
             return verify_log(self._target).first
         except InputError as err:
             return str(err)
+        except (OSError, ValueError, SQLAlchemyError) as err:  # pages are read all the same
+            return f"the log could not be verified: {err}"
         finally:
             now_s = time.monotonic()
             self._next_s = now_s + max(_REST_S, 20 * (now_s - start_s))
 
     def close(self) -> None:
         """Check no more."""
-        self._pool.shutdown(cancel_futures=True)
+        self._pool.shutdown(wait=False, cancel_futures=True)
 
 
 class FormError(InputError):

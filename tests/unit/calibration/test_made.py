@@ -182,10 +182,6 @@ def test_it_is_accepted_only_where_the_error_surely_falls_to_the_noise(
     assert told.left == pytest.approx(np.sqrt(np.mean(np.square(after))))
     if word is not None:
         assert word in told.reason
-    else:  # unless what is played was confounded
-        gain = of.constants["push_gain"].model_copy(update={"kept": None})
-        worse = of.model_copy(update={"constants": of.constants | {"push_gain": gain}})
-        assert "push_gain" in accepted(worse, held).reason
 
 
 @pytest.mark.parametrize("name", ["a/b", "", ".hidden", "x" * 65, "two words"])

@@ -214,7 +214,10 @@ def test_an_expert_of_a_family_nobody_played_is_named():
 @pytest.mark.parametrize(
     ("name", "meant"),
     [
-        ("working memory", "working_memory_span"),
+        ("Working memory-span", "working_memory_span"),
+        ("working_memory", None),
+        ("working_memory_scan", None),
+        ("delayed_recall_1w", None),
         ("Delayed-Recall-7d", "delayed_recall_7d"),
         ("delayed_recal_1d", "delayed_recall_1d"),
         ("delayed_recall_30d", None),
