@@ -140,7 +140,7 @@ def passed(found: Checkup) -> None:
     """
     not_refused(found.findings)
     told = found.constants.values()
-    if told and all(one.verdict == Verdict.NOT_IDENTIFIABLE for one in told):
+    if all(one.verdict == Verdict.NOT_IDENTIFIABLE for one in told):
         raise CheckFailedError(
             "nothing can be found from these recordings: no constant can be told; record another"
             " motion, or say what is known by --given"

@@ -97,6 +97,8 @@ def check(
     keep(opened, found)
     if plan is not None and found.motion is not None:
         write_atomically(plan, found.motion.plan.encode())
+    elif plan is not None:
+        typer.echo(f"{plan}: was not written: no motion is known that tells more", err=True)
     if json:
         from robo_eval.core.plain import plain
 
@@ -406,18 +408,25 @@ def _given(texts: list[str] | None, task: TaskSpec) -> dict[str, float]:
         InputError: If one is none of the task, or its value is none.
     """
     from robo_eval.core.errors import InputError
+    from robo_eval.log.snapshot import DISTURBANCE, NOISE
 
-    found = {}
+    found: dict[str, float] = {}
     for text in texts or []:
         name, _, value = text.partition("=")
+        if name in found:
+            raise InputError(f"--given: {name} is given twice")
         try:
             found[name] = float(value)
         except ValueError as err:
             raise InputError(f"--given: NAME=VALUE is needed, given {text!r:.80}") from err
     try:
-        return task.checked(found)
+        known = task.checked(found)
     except InputError as err:
         raise InputError(f"--given: {err}") from err
+    for one in task.constants:
+        if one.name in known and one.stage in (NOISE, DISTURBANCE):
+            raise InputError(f"--given: {one.name} is found beside the constants; leave it out")
+    return known
 
 
 def _print_check(found: Checkup) -> None:

@@ -47,11 +47,13 @@ def asked_ranges(texts: Sequence[str], task: TaskSpec) -> dict[str, tuple[float,
         name, _, ends = text.partition("=")
         try:
             low, high = (float(end) for end in ends.split(","))
-            for end in (low, high):
-                task.checked({name: end})
         except ValueError as err:
-            why = f": {err}" if isinstance(err, InputError) else ""
-            raise InputError(f"--randomised: {text!r:.80} is no NAME=LOW,HIGH{why}") from err
+            raise InputError(f"--randomised: {text!r:.80} is no NAME=LOW,HIGH") from err
+        try:
+            task.checked({name: low})
+            task.checked({name: high})
+        except InputError as err:
+            raise InputError(f"--randomised: {err}") from err
         if not low < high:
             raise InputError(f"--randomised: {name}: {low:g} must be below {high:g}")
         found[name] = low, high

@@ -231,6 +231,10 @@ def test_bad_words_are_refused(lab):
     assert "cart_mass_kg" in refused(lab, *fit, "--given", "cart_mas_kg=1", out="bad.yaml")
     assert "cart_mass_kg" in refused(lab, *fit, "--given", "cart_mass_kg=1e9", out="bad.yaml")
     assert "NAME=VALUE" in refused(lab, *fit, "--given", "cart_mass_kg", out="bad.yaml")
+    twice = ("--given", "cart_mass_kg=1", "--given", "cart_mass_kg=2")
+    assert "cart_mass_kg is given twice" in refused(lab, *fit, *twice, out="bad.yaml")
+    told = refused(lab, "check", "trial", "--given", "tilt_noise_rad=0.01")
+    assert "tilt_noise_rad" in told
     assert "--hold-out" in refused(lab, *fit, "--hold-out", "1.5", out="bad.yaml")
     assert "--name" in refused(lab, *fit, "--name", "a/b", out="bad.yaml")
     assert "folder" in refused(lab, "fit", "trial", "--out", "no/where.yaml")
@@ -256,7 +260,11 @@ def test_what_is_left_out_is_named(lab):
     assert len(found.recordings) == 2
     assert len(found.left_out) == 2
     assert all("novelty" in reason for reason in found.left_out.values())
-    (lab.folder / "mixed/traces" / f"{found.recordings[0].id}.mcap").unlink()
+    trace = lab.folder / "mixed/traces" / f"{found.recordings[0].id}.mcap"
+    trace.write_bytes(next((lab.folder / "trial/traces").iterdir()).read_bytes())
+    found = gathered(TrialDirectory.open(lab.folder / "mixed"))
+    assert sorted("changed" in reason for reason in found.left_out.values()) == [False] * 2 + [True]
+    trace.unlink()
     found = gathered(TrialDirectory.open(lab.folder / "mixed"))
     assert sorted("missing" in reason for reason in found.left_out.values()) == [False, False, True]
     with pytest.raises(InputError, match="RoboEval/CartPole3D-v0"):

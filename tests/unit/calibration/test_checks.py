@@ -88,6 +88,12 @@ FAULTS = {
     "many states lost": ("gaps", "refuse", first(gaps(0.4))),
     "a sensor is stuck": ("saturation", "warn", first(lambda r: changed(r, 0, slice(9, 60), 0.1))),
     "another task": ("origin", "refuse", first(lambda r: replace(r, env="RoboEval/Drawer-v0"))),
+    "a force is NaN": (
+        "numbers", "refuse",
+        first(lambda r: replace(r, wrench=np.where(np.arange(r.ticks + 1)[:, None] == 9, np.nan,
+                                                   np.ones((r.ticks + 1, 6))))),
+    ),
+    "other settings": ("origin", "refuse", first(lambda r: replace(r, keywords={"balls": 2}))),
     "two robots": ("origin", "refuse", first(lambda r: replace(r, robot="another"))),
     "a copy": ("origin", "refuse", lambda all_: [*all_, replace(all_[0], id="copy")]),
     "all alike": ("origin", "refuse", lambda all_: [replace(all_[0], id=one.id) for one in all_]),
@@ -107,7 +113,7 @@ def test_a_fault_is_found(clean, gantry, fault):
     check, verdict, make = FAULTS[fault]
     found = said(make(clean), gantry, check)
     assert {one.verdict for one in found} == {verdict}, found
-    assert all(one.recording in ("", clean[0].id, "copy") for one in found)
+    assert all(one.recording in ("", *(one.id for one in clean), "copy") for one in found)
 
 
 @pytest.mark.parametrize(

@@ -93,7 +93,15 @@ def test_what_lies_with_a_trial_is_shown(full: TrialDirectory, make_report: Any)
     assert "What moved the agreement" not in page
 
 
-@pytest.mark.parametrize("check", [None, "[]", "{", '{"findings": [{}], "constants": {}}'])
+@pytest.mark.parametrize(
+    "check",
+    [
+        None, "[]", "{", '{"recordings": 2, "findings": [{}], "constants": {}}',
+        '{"recordings": "many", "findings": [], "constants": {}}',
+        '{"recordings": 2, "findings": ["verdict"], "constants": {}}',
+        '{"recordings": 2, "findings": [], "constants": {"a": "verdict"}}',
+    ],
+)  # fmt: skip
 def test_nothing_is_shown_of_nothing(trial, make_report, check) -> None:
     if check is not None:
         (trial.path / "calibration" / "check.json").write_text(check)
