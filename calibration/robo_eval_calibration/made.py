@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final
 
@@ -135,7 +135,7 @@ def snapshot_of(
             for one in physics_of(task).values()
         },
         noise=Noise(sensors=own[NOISE], force=own[DISTURBANCE]),
-        residuals=_residuals(fitted),
+        residuals=_residuals(fitted, {one.name: one.stage for one in task.constants}),
         digests=Digests(
             environment=getattr(model, "digest", ""),
             engine=getattr(model, "engine", ""),
@@ -188,7 +188,8 @@ def _kept(constant: Constant, found: Found, structure: Structure) -> float | Non
     return None if is_told and not structure.reasons else constant.nominal
 
 
-def _residuals(fitted: Fitted) -> Residuals:
+def _residuals(fitted: Fitted, stages: Mapping[str, str]) -> Residuals:
+    """What is left. Constants of two stages, found one after the other, have no correlation."""
     found, free = fitted.structure, list(enumerate(fitted.free))
     return Residuals(
         verdict="structure" if found.reasons else "explained",
@@ -199,7 +200,8 @@ def _residuals(fitted: Fitted) -> Residuals:
                       if one.is_found),
         reasons=found.reasons,
         correlations={f"{one} {other}": float(fitted.correlations[row, column])
-                      for row, one in free for column, other in free[row + 1 :]},
+                      for row, one in free for column, other in free[row + 1 :]
+                      if stages[one] == stages[other]},
     )  # fmt: skip
 
 
