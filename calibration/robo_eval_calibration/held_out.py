@@ -55,8 +55,8 @@ class HeldOut:
             return self.fall.reason
         if self.fall.low <= MARGIN:
             return (
-                f"the error of recordings that were not used falls by {self.fall.value:.1%}, surely"
-                f" by {self.fall.low:.1%}; more than {MARGIN:.0%} is needed"
+                f"the error of recordings that were not used falls by {self.fall.value:.1%}, its"
+                f" interval begins at {self.fall.low:.1%}, and more than {MARGIN:.0%} is needed"
             )
         if self.left > MOST_LEFT:
             return (

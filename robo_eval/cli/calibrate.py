@@ -217,7 +217,10 @@ def validate(
     from robo_eval_calibration.made import accepted, unused, validated
 
     made = read_snapshot(snapshot)
-    gathered = _gathered(TrialDirectory.open(trial), made.task, quiet=json)
+    opened = TrialDirectory.open(trial)
+    if made.task not in {task.env for task in opened.plan.tasks}:
+        raise InputError(f"{snapshot}: is of {made.task}, which is not played in {trial}")
+    gathered = _gathered(opened, made.task, quiet=json)
     recordings = unused(made, gathered.recordings)
     for problem in made.problems(robot=recordings[0].robot):
         raise InputError(f"{snapshot}: {problem}; name a trial of that robot")
