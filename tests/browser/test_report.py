@@ -414,7 +414,7 @@ def test_on_paper_the_charts_of_a_robot_are_whole(
         text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
         for part in (
             "Conditions as a table", "MTBSI", "Settings of the metrics", "max_unmatched",
-            "Missing for AAI-4", "calibration snapshots",
+            "Missing for level 4", "calibration snapshots",
         ):  # fmt: skip
             assert part in text
 
@@ -529,7 +529,7 @@ def test_on_paper_no_column_is_cut_and_the_page_is_light(
         text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
         for name in ("random", "balancer", "adaptive"):
             assert text.count(name) >= 3
-        for part in ("void_reasons:", "Paired difference in performance", "Reference panel"):
+        for part in ("void_reasons:", "minus that of the matched control", "Reference panel"):
             assert part in text
 
 
