@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
-from operator import itemgetter
+from operator import attrgetter
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
 from robo_eval.core.task import Constant, TaskSpec
-from robo_eval_calibration.innovations import physics_of
+from robo_eval_calibration.innovations import delayed, physics_of
 from robo_eval_calibration.intervals import LIKELY
 from robo_eval_calibration.recordings import Array, Recording
 from robo_eval_calibration.unit_fit import Job, UnitFit, step_of
@@ -42,14 +42,23 @@ _CLOSED_M: Final = 0.005
 _CLOSING: Final = 10
 """Ticks before a thing has moved in which it may be touched already."""
 _COARSE: Final = 6
-"""Quanta between delays that are tried first."""
-_PATIENCE: Final = 3
-"""Of them in a row that are no better; longer ones are not tried."""
+"""Quanta between delays that are looked at first."""
+_GAINS: Final = 21
+"""Gains with each of them."""
+_NEAR: Final = (0, 1, -1, 2, -2, 3, -3, 4, -4, 5, -5)
+"""Quanta from the best delay to others that are tried. Ramps of motors can make delays that are
+farther away better than those between, by up to 5."""
+_FAR: Final = (0, 3, -3)
+"""Those of a restart."""
+_WIDE, _SIDE = 1.45, 1.2
+"""Factors up to which a gain differs from that on the grid, and from that of a delay nearby."""
+_SURE: Final = 0.004
+"""To which share a gain is found with each delay."""
+_REACH: Final = 1.01
+"""Factor up to which the gain is searched again in the end."""
+_SLIGHT: Final = 2.0
+"""By so much less a restart may end."""
 _STEPS: Final = 2
-_REACHES: Final = (1.3, 1.04, 1.01)
-"""Factors up to which a smooth constant is searched again: the ramps of motors change in jumps."""
-_MOST: Final = 5
-"""Times that it is looked for further away, where it is at an end of what was searched."""
 _NUDGE: Final = 1e-3
 """Of derivatives without contacts, as a share of the bounds."""
 _SMALL, _LARGE = 0.05, 0.5
@@ -110,16 +119,8 @@ class WholeJob(Job):
         """Noise of each column before it is found."""
         return {**_DECLARED, **self.noise}
 
-    def misses(
-        self, constants: Mapping[str, float], sizes: Mapping[str, float], *, stage: str = ""
-    ) -> Array:
-        """Errors in standard deviations, all recordings below one another, shape (N, K).
-
-        Args:
-            constants: To play with.
-            sizes: Noise of each kind of column.
-            stage: Of which errors are wanted; others are 0, and no more is played than it needs.
-        """
+    def played(self, constants: Mapping[str, float], stage: str = "") -> list[Array]:
+        """Columns of each recording as they are foretold, no longer than a stage needs."""
         model: Any = self.model
         found = []
         for one in self.unit:
@@ -128,12 +129,32 @@ class WholeJob(Job):
             for name, more in one.known.items():
                 own[name] = min(own[name] + more, physics_of(model.task)[name].high)
             played = model.replayed(one.start, one.commands[:ticks], own)
-            seen, names = _table(model.task, partial(getattr, one), one)
-            foretold, _ = _table(model.task, played.__getitem__, one)
-            errors = np.zeros_like(seen)
-            errors[: ticks + 1] = np.nan_to_num(seen[: ticks + 1] - foretold)
+            found.append(_table(model.task, played.__getitem__, one)[0])
+        return found
+
+    def misses(
+        self,
+        constants: Mapping[str, float],
+        sizes: Mapping[str, float],
+        *,
+        stage: str = "",
+        played: Sequence[Array] | None = None,
+    ) -> Array:
+        """Errors in standard deviations, all recordings below one another, shape (N, K).
+
+        Args:
+            constants: To play with.
+            sizes: Noise of each kind of column.
+            stage: Of which errors are wanted; others are NaN, as what was lost.
+            played: What was played already, if anything was.
+        """
+        found = []
+        for one, foretold in zip(self.unit, played or self.played(constants, stage), strict=True):
+            errors, names = _table(self.model.task, partial(getattr, one), one)
+            errors[: len(foretold)] -= foretold
+            errors[len(foretold) :] = np.nan
             found.append(errors / [sizes[name] for name in names])
-        return np.where(self.shown(stage), np.vstack(found), 0.0) if stage else np.vstack(found)
+        return np.where(self.shown(stage), np.vstack(found), np.nan) if stage else np.vstack(found)
 
     def shown(self, stage: str) -> NDArray[np.bool_]:
         """Which errors tell of the constants of a stage, shape (N, K)."""
@@ -158,12 +179,13 @@ class WholeJob(Job):
         found, names = self.declared, self.names_of_columns
         left = np.abs(self.misses(constants, found))[self.shown(FREE).any(axis=1)]
         for name in set(names):
-            middle = np.median(left[1:, [one == name for one in names]])
-            found[name] *= max(_FLOOR, 1.4826 * float(middle))
+            told = left[:, [one == name for one in names]]
+            if np.isfinite(told).any():
+                found[name] *= max(_FLOOR, 1.4826 * float(np.nanmedian(told)))
         return found
 
     def rows(self, constants: Mapping[str, float], sizes: Mapping[str, float]) -> Array:
-        """Errors and their derivatives by each free constant, shape (N, 1 + P).
+        """Errors that are known and their derivatives by each free constant, shape (N, 1 + P).
 
         A difference that is another to the other side is no slope: what contacts make of a little
         more or less counts as noise.
@@ -181,7 +203,7 @@ class WholeJob(Job):
                     ends.append(sign * np.where(self.shown(one.stage), after - here, 0.0))
             slope, rough = sum(ends) / len(ends), (ends[0] - ends[-1]) / 2.0
             columns.append(weights * slope / step / np.sqrt(1.0 + rough**2))
-        return np.column_stack([one.ravel() for one in columns])
+        return np.column_stack([one[np.isfinite(here)] for one in columns])
 
     def columns(self) -> Array:
         """Derivatives of the errors by the free constants at the start, shape (N, P)."""
@@ -189,15 +211,15 @@ class WholeJob(Job):
 
     def missed(self) -> float:
         """Root mean square error at the start; few large ones hardly count, and noise leaves 1."""
-        return math.sqrt(float(np.mean(_cost(self.misses(self.start, self.declared)))) / _OF_NOISE)
+        told = _cost(self.misses(self.start, self.declared))
+        return math.sqrt(float(np.nanmean(told)) / _OF_NOISE)
 
     def fit(self) -> UnitFit:
         """Constants that are found, stage by stage."""
         search = _Search(job=self, at=dict(self.start), sizes=self.declared)
-        search.free()
+        is_settled = search.free()
         search.sizes = self.sizes(search.at)
-        loads = [one for one in self.free if one.stage == LOADED]
-        search.at = search.eased(loads, search.at, LOADED)[1]
+        search.load()
         for stage in (HELD, SLIDING):
             for one in self.free:
                 if one.stage == stage:
@@ -214,7 +236,7 @@ class WholeJob(Job):
         return UnitFit(
             values=values,
             played=point,
-            is_settled=True,
+            is_settled=is_settled,
             late=np.zeros(0),
             tracks=(),
             rows=rows,
@@ -246,70 +268,121 @@ class _Search:
         at: All constants.
         sizes: Noise of each kind of column.
         sds: How far from its best value what was searched is as likely, in standard deviations.
+        tried: Cost and best gain of delays, by their number.
     """
 
     job: WholeJob
     at: dict[str, float]
     sizes: dict[str, float]
     sds: dict[str, float] = field(default_factory=dict)
+    tried: dict[int, tuple[float, float]] = field(default_factory=dict)
 
-    def free(self) -> None:
-        """Find delay and gain where nothing is touched: first what comes in quanta."""
-        smooth = [one for one in self.job.free if one.stage == FREE and not one.quantum]
-        for one in self.job.free:
-            if one.stage == FREE and one.quantum:
-                self._late(one, smooth)
-        for one in smooth:
-            for reach in _REACHES:
-                for _ in range(_MOST):
-                    here = self.at[one.name]
-                    self.rough(one, max(one.low, here / reach), min(one.high, here * reach))
-                    if reach**-0.9 < self.at[one.name] / here < reach**0.9:
-                        break
+    @property
+    def pair(self) -> list[Constant]:
+        """Gain and delay."""
+        physics = physics_of(self.job.model.task).values()
+        return sorted((one for one in physics if one.stage == FREE), key=attrgetter("quantum"))
 
-    def _late(self, one: Constant, smooth: Sequence[Constant]) -> None:
-        """Find what comes in quanta: each is tried with the best of what is smooth."""
-        begin, end = (math.floor(bound / one.quantum) for bound in (one.low, one.high))
-        tried = {begin: self.eased(smooth, {**self.at, one.name: begin * one.quantum})}
+    def free(self) -> bool:
+        """Find delay and gain where nothing is touched, wherever the search began.
 
-        def cost(number: int) -> float:
-            if number not in tried:
-                _, best = min(tried.values(), key=itemgetter(0))
-                tried[number] = self.eased(smooth, {**best, one.name: number * one.quantum})
-            return tried[number][0]
+        Returns:
+            Whether a restart elsewhere ended no better.
+        """
+        gain, late = self.pair
+        delays, gains = self._grid(late), self._grid(gain)
+        costs = self._mapped(delays[::_COARSE], gains)
+        found = self._walked(delays, gains, costs, _NEAR)
+        costs[np.abs(_COARSE * np.arange(len(costs)) - found) <= 2 * _COARSE] = np.inf
+        again = self._walked(delays, gains, costs, _FAR)
+        best = min(found, again, key=self.tried.__getitem__)
+        value = self.tried[best][1]
+        self.at |= {late.name: float(delays[best]), gain.name: value}
+        if len(gains) > 1:
+            self.rough(gain, max(gain.low, value / _REACH), min(gain.high, value * _REACH))
+        return self.tried[found][0] <= self.tried[again][0] + _SLIGHT
 
-        best = begin
-        for number in range(begin + _COARSE, end + 1, _COARSE):
-            best = min(best, number, key=cost)
-            if number - best >= _PATIENCE * _COARSE:
-                break
-        for step in range(_COARSE // 2, 0, -1):
-            best = min(max(begin, best - step), best, min(end, best + step), key=cost)
-        self.at = tried[best][1]
+    def _grid(self, one: Constant) -> Array:
+        """Values among which a constant is looked for."""
+        if one.name not in self.job.names:
+            return np.array([self.at[one.name]])
+        if one.quantum:
+            first, last = (math.floor(end / one.quantum + 1e-9) for end in (one.low, one.high))
+            return one.quantum * np.arange(first, last + 1)
+        return np.geomspace(one.low, one.high, _GAINS)
 
-    def eased(
-        self, smooth: Sequence[Constant], begin: Mapping[str, float], stage: str = FREE
-    ) -> tuple[float, dict[str, float]]:
-        """Cost, and constants, after some steps of Gauss and Newton in the smooth ones."""
-        at = dict(begin)
-        here = self.job.misses(at, self.sizes, stage=stage)
+    def _mapped(self, delays: Array, gains: Array) -> Array:
+        """Costs of all delays with all gains, shape (D, G).
+
+        What begins at rest comes as much later as it is asked: each gain is played once.
+        """
+        gain, late = self.pair
+        costs = np.zeros((len(delays), len(gains)))
+        for at, value in enumerate(gains.tolist()):
+            moved = {**self.at, late.name: float(delays[0]), gain.name: value}
+            played = self.job.played(moved, FREE)
+            for row, more in enumerate((delays - delays[0]) / self.job.model.task.tick_s):
+                later = [one[0] + delayed(one - one[0], more) for one in played]
+                costs[row, at] = self.cost(moved, FREE, later)
+        return costs
+
+    def _walked(self, delays: Array, gains: Array, costs: Array, steps: Sequence[int]) -> int:
+        """Number of the delay from which no step leads to a better one, beginning with the best."""
+        row, at = np.unravel_index(np.argmin(costs), costs.shape)
+        here, value, side = _COARSE * int(row), float(gains[at]), _WIDE
+        while True:
+            near = [here + step for step in steps if 0 <= here + step < len(delays)]
+            for number in near:
+                if number not in self.tried:
+                    self.tried[number] = self._eased(float(delays[number]), value, side)
+                value, side = self.tried[here][1], _SIDE
+            best = min(near, key=self.tried.__getitem__)
+            if best == here:
+                return here
+            here = best
+
+    def _eased(self, delay: float, value: float, side: float) -> tuple[float, float]:
+        """Least cost of a delay, and the gain there, within a factor to both sides of one."""
+        gain, late = self.pair
+        here = {**self.at, late.name: delay}
+        if gain.name not in self.job.names:
+            return self.cost(here, FREE), value
+        found = minimize_scalar(
+            lambda place: self.cost({**here, gain.name: math.exp(place)}, FREE),
+            bounds=(math.log(max(gain.low, value / side)), math.log(min(gain.high, value * side))),
+            method="bounded",
+            options={"xatol": _SURE},
+        )
+        return float(found.fun), math.exp(found.x)
+
+    def cost(
+        self, constants: Mapping[str, float], stage: str, played: Sequence[Array] | None = None
+    ) -> float:
+        """What all errors of a stage cost."""
+        errors = self.job.misses(constants, self.sizes, stage=stage, played=played)
+        return float(np.nansum(_cost(errors)))
+
+    def load(self) -> None:
+        """Find what the hand carries, after some steps of Gauss and Newton."""
+        smooth = [one for one in self.job.free if one.stage == LOADED]
+        here = self.job.misses(self.at, self.sizes, stage=LOADED) if smooth else np.zeros(0)
         for _ in range(_STEPS if smooth else 0):
             columns = [here.ravel()]
             for one in smooth:
                 nudge = _NUDGE * (one.high - one.low)
-                nudge = math.copysign(nudge, one.high - at[one.name] - nudge)
-                moved = {**at, one.name: at[one.name] + nudge}
-                more = self.job.misses(moved, self.sizes, stage=stage)
+                nudge = math.copysign(nudge, one.high - self.at[one.name] - nudge)
+                moved = {**self.at, one.name: self.at[one.name] + nudge}
+                more = self.job.misses(moved, self.sizes, stage=LOADED)
                 columns.append(((more - here) / nudge).ravel())
             rows = np.column_stack(columns) * _weights(here).reshape(-1, 1)
-            step = step_of(rows, list(smooth), np.array([at[one.name] for one in smooth]))
-            then = {**at, **{one.name: at[one.name] + float(by)
-                             for one, by in zip(smooth, step, strict=True)}}  # fmt: skip
-            new = self.job.misses(then, self.sizes, stage=stage)
-            if _cost(new).sum() >= _cost(here).sum():
+            places = np.array([self.at[one.name] for one in smooth])
+            ends = places + step_of(rows[np.isfinite(rows[:, 0])], smooth, places)
+            then = {**self.at, **{one.name: float(end)
+                                  for one, end in zip(smooth, ends, strict=True)}}  # fmt: skip
+            new = self.job.misses(then, self.sizes, stage=LOADED)
+            if np.nansum(_cost(new)) >= np.nansum(_cost(here)):
                 break
-            at, here = then, new
-        return float(_cost(here).sum()), at
+            self.at, here = then, new
 
     def rough(self, one: Constant, low: float, high: float) -> None:
         """Find a constant on a grid, and then more exactly between neighbours of the best."""
@@ -318,8 +391,7 @@ class _Search:
 
         def cost(place: float) -> float:
             value = float(np.clip(back(place), one.low, one.high))
-            errors = self.job.misses({**self.at, one.name: value}, self.sizes, stage=one.stage)
-            tried[place] = float(_cost(errors).sum())
+            tried[place] = self.cost({**self.at, one.name: value}, one.stage)
             return tried[place]
 
         grid = np.linspace(out(low), out(high), _GRID)
