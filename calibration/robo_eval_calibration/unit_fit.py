@@ -36,7 +36,7 @@ _SETTLED: Final = 0.1
 """A step that would lower twice the negative log likelihood by less is believed, not played."""
 _SLIGHT: Final = 2.0
 """What a step may promise where the search ends."""
-_VERSION: Final = 2
+_VERSION: Final = 3
 """Of stored fits; those of another one are computed anew."""
 
 

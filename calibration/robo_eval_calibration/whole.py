@@ -52,10 +52,10 @@ _FAR: Final = (0, 3, -3)
 """Those of a restart."""
 _WIDE, _SIDE = 1.45, 1.2
 """Factors up to which a gain differs from that on the grid, and from that of a delay nearby."""
-_SURE: Final = 0.004
+_SURE: Final = 0.006
 """To which share a gain is found with each delay."""
-_REACH: Final = 1.01
-"""Factor up to which the gain is searched again in the end."""
+_REACHES: Final = (1.07, 1.01)
+"""Factors up to which the gain is searched again in the end."""
 _SLIGHT: Final = 2.0
 """By so much less a restart may end."""
 _STEPS: Final = 2
@@ -296,10 +296,10 @@ class _Search:
         costs[np.abs(_COARSE * np.arange(len(costs)) - found) <= 2 * _COARSE] = np.inf
         again = self._walked(delays, gains, costs, _FAR)
         best = min(found, again, key=self.tried.__getitem__)
-        value = self.tried[best][1]
-        self.at |= {late.name: float(delays[best]), gain.name: value}
-        if len(gains) > 1:
-            self.rough(gain, max(gain.low, value / _REACH), min(gain.high, value * _REACH))
+        self.at |= {late.name: float(delays[best]), gain.name: self.tried[best][1]}
+        for reach in _REACHES if len(gains) > 1 else ():
+            here = self.at[gain.name]
+            self.rough(gain, max(gain.low, here / reach), min(gain.high, here * reach))
         return self.tried[found][0] <= self.tried[again][0] + _SLIGHT
 
     def _grid(self, one: Constant) -> Array:

@@ -1,6 +1,7 @@
 """Constants found in recordings that are played whole, of an arm whose constants are known here."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import gymnasium
 import numpy as np
@@ -12,7 +13,7 @@ from robo_eval_calibration.held_out import held_out
 from robo_eval_calibration.innovations import declared_noise, physics_of
 from robo_eval_calibration.intervals import Verdict
 from robo_eval_calibration.recordings import Recording
-from robo_eval_calibration.whole import WholeJob, untouched
+from robo_eval_calibration.whole import WholeJob, _Search, untouched
 from robo_eval_sim.tasks.pick_place.spec import SPEC
 
 TICK_S, TICKS, CLOSES = SPEC.tick_s, 40, 18
@@ -161,6 +162,76 @@ def test_lost_states_count_for_nothing(recordings):
     states[[5, 30]] = np.nan
     found = fitted([replace(recordings[0], states=states)], model=Toy())
     assert found.found["gain"].estimate.value == pytest.approx(0.9, rel=0.02)
+
+
+class Motors(Toy):
+    """Joints that come to where they are asked in ramps of one speed."""
+
+    def replayed(self, start, commands, constants):
+        used = NOMINAL | dict(constants)
+        home = np.array(start["joint_position"])
+        late = np.tile(home, (round(used["delay_s"] / TICK_S * 12), 1))
+        asked = np.vstack([home, late, np.repeat(commands[:, :7], 12, axis=0)])
+        target, states = home, [home]
+        for before, now in pairwise(asked[: 12 * len(commands) + 1]):
+            if (now != before).any():
+                target = states[-1] + used["gain"] * (now - states[-1])
+            states.append(states[-1] + np.clip(target - states[-1], -0.00125, 0.00125))
+        joints = np.array(states)[::12]
+        none = np.zeros((len(joints), 8))
+        return {
+            "states": np.column_stack([joints, np.full(len(joints), 0.08)]),
+            "efforts": none[1:], "wrench": none[:, :6], "things": none[:, None, :7],
+        }  # fmt: skip
+
+
+def job_of(one, model, *names):
+    return WholeJob(
+        model=model, unit=(one,), start=NOMINAL, names=names, noise=declared_noise(SPEC)
+    )
+
+
+@pytest.mark.parametrize(("gain", "delay_s"), [(0.8, TICK_S), (1.0, 2 * TICK_S)])
+def test_gain_and_delay_are_found_where_ramps_make_errors_jump(gain, delay_s):
+    rng = np.random.default_rng(1)
+    home, periods, sizes = (rng.uniform(*ends, 7) for ends in ((-0.1, 0.1), (4, 9), (0.1, 0.25)))
+    start = {"joint_position": home.tolist()}
+    waves = home + sizes * np.sin(np.arange(TICKS)[:, None] / periods)
+    commands = np.column_stack([waves, np.full(TICKS, 0.08)])
+    seen = Motors().replayed(start, commands, {"gain": gain, "delay_s": delay_s})
+    seen["states"] += 5e-4 * rng.standard_normal(seen["states"].shape)
+    one = play(1, start=start, commands=commands, **seen)
+    found = job_of(one, Motors(), "gain", "delay_s").fit()
+    assert found.values == pytest.approx([gain, delay_s], rel=0.01)
+    assert found.is_settled
+
+
+def test_a_search_that_a_restart_betters_has_not_settled(recordings, monkeypatch):
+    costs = {0: (500.0, 1.0), 7: (400.0, 0.9)}
+    for order, is_settled in (((0, 7), False), ((7, 0), True)):
+        ends = iter(order)
+
+        def walked(search, *args, ends=ends):
+            search.tried |= costs
+            return next(ends)
+
+        monkeypatch.setattr(_Search, "_walked", walked)
+        found = job_of(recordings[0], Toy(), "gain", "delay_s").fit()
+        assert found.is_settled is is_settled
+        assert found.values[1] == pytest.approx(HIDDEN["delay_s"])
+
+
+def test_noise_is_found_as_well_where_states_are_lost(recordings):
+    rng, some = np.random.default_rng(0), []
+    for one in recordings:
+        states = one.states.copy()
+        states[rng.random(len(states)) < 0.19] = np.nan
+        some.append(replace(one, states=states))
+    whole = replace(job_of(recordings[0], Toy()), unit=tuple(recordings), start=HIDDEN)
+    lossy = replace(whole, unit=tuple(some))
+    noise, told = (job.sizes(HIDDEN)["joint_noise_rad"] for job in (whole, lossy))
+    assert told == pytest.approx(noise, rel=0.1)
+    assert lossy.missed() == pytest.approx(whole.missed(), rel=0.03)
 
 
 def test_fits_are_kept_by_all_that_they_depend_on(recordings, tmp_path, monkeypatch):
