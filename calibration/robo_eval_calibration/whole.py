@@ -309,7 +309,7 @@ class _Search:
         if one.quantum:
             first, last = (math.floor(end / one.quantum + 1e-9) for end in (one.low, one.high))
             return one.quantum * np.arange(first, last + 1)
-        return np.geomspace(one.low, one.high, _GAINS)
+        return np.asarray(np.geomspace(one.low, one.high, _GAINS), dtype=np.float64)
 
     def _mapped(self, delays: Array, gains: Array) -> Array:
         """Costs of all delays with all gains, shape (D, G).

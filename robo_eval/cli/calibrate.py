@@ -51,7 +51,7 @@ GivenOption = Annotated[
         "--given", metavar="NAME=VALUE", help="A constant that is known, such as one weighed."
     ),
 ]
-_CPU_S_A_RECORDING: Final = {"steps": 1.5, "whole": 7.0}
+_CPU_S_A_RECORDING: Final = {"steps": 1.5, "whole": 12.0}
 """Of a fit on one core, measured on the gantry; nearly the same for short ones and long ones. And
 on PickPlace, of 60 ticks."""
 app.command("watch", short_help="Say which constants changed over days, and since when.")(watch)
