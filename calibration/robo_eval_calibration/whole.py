@@ -308,7 +308,7 @@ class _Search:
             return np.array([self.at[one.name]])
         if one.quantum:
             first, last = (math.floor(end / one.quantum + 1e-9) for end in (one.low, one.high))
-            return one.quantum * np.arange(first, last + 1)
+            return one.quantum * np.arange(first, last + 1, dtype=np.float64)
         return np.asarray(np.geomspace(one.low, one.high, _GAINS), dtype=np.float64)
 
     def _mapped(self, delays: Array, gains: Array) -> Array:

@@ -52,8 +52,8 @@ GivenOption = Annotated[
     ),
 ]
 _CPU_S_A_RECORDING: Final = {"steps": 1.5, "whole": 12.0}
-"""Of a fit on one core, measured on the gantry; nearly the same for short ones and long ones. And
-on PickPlace, of 60 ticks."""
+"""Of a fit on one core: of a gantry nearly the same for short ones and long ones, of an arm for 60
+ticks."""
 app.command("watch", short_help="Say which constants changed over days, and since when.")(watch)
 app.add_typer(offsets, name="offsets")
 
