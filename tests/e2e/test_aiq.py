@@ -68,7 +68,7 @@ def test_run_show_agree(cli, quick_cli, suite, tmp_path):
     ("arguments", "said"),
     [
         (("run", "none.yaml", "--out", "o"), "none.yaml: no such suite file"),
-        (("run", "suite.yaml", "--out", "o", "--workers", "0"), "workers is 0"),
+        (("run", "suite.yaml", "--out", "o", "--workers", "0"), "'--workers': 0"),
         (("run", "suite.yaml", "--out", "suite.yaml"), "suite.yaml"),
         (("run", "suite.yaml", "--out", "o", "--ray", "127.0.0.1:1"), "cannot be reached"),
         (("run", "suite.yaml", "--out", "o", "--ray", "here"), "an address is `auto` or host:port"),
