@@ -127,13 +127,13 @@ def _numbers(recordings: Sequence[Recording], task: TaskSpec) -> Iterator[Findin
             yield _refuse(text, "look at what publishes it, or leave the recording out", one)
         if one.commands.size == 0:
             yield _refuse("has no commands", "record the topic of the policy's commands", one)
+        elif silent.size:
+            yield _refuse(f"a command is no number in tick {silent[0, 0]}", "leave it out", one)
         for what, values in (("force or torque", one.wrench), ("place of a thing", one.things)):
             if values is not None and not np.isfinite(values).all():
                 tick = int(np.argwhere(~np.isfinite(values))[0, 0])
                 text = f"a {what} is no number in tick {tick}"
                 yield _refuse(text, "look at what publishes it, or leave the recording out", one)
-        if one.commands.size and silent.size:
-            yield _refuse(f"a command is no number in tick {silent[0, 0]}", "leave it out", one)
 
 
 def _length(recordings: Sequence[Recording], _task: TaskSpec) -> Iterator[Finding]:

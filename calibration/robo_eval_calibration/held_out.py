@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from robo_eval_calibration.innovations import Model
 from robo_eval_calibration.intervals import random_effects
 from robo_eval_calibration.recordings import Array, Recording
 from robo_eval_calibration.structure import HORIZON, replayed
-from robo_eval_calibration.whole import JOBS
+from robo_eval_calibration.whole import JOBS, WholeJob
 
 MARGIN: Final = 0.02
 """Share by which the error has to fall: what falls by less is no gain for who plays it."""
@@ -127,9 +127,8 @@ def foretold(model: Model, recording: Recording, constants: Mapping[str, float])
     One that is no whole one starts anew every so many ticks; states are NaN where none can start.
     """
     if model.task.replay == "whole":
-        engine: Any = model
-        known = recording.with_known(constants)
-        return np.asarray(engine.replayed(recording.start, recording.commands, known)["states"])
+        job = WholeJob(model=model, unit=(recording,), start=constants, names=(), noise={})
+        return job.played(constants)[0][:, : len(model.task.channels)]
     starts, told = replayed(model, recording, recording.with_known(constants), HORIZON)
     found = np.full_like(recording.states, np.nan)
     found[starts[:, None] + np.arange(HORIZON)] = told[:, :HORIZON]

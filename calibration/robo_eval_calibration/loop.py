@@ -18,6 +18,7 @@ from robo_eval.core.wording import counted
 from robo_eval.core.yaml_form import validated
 from robo_eval.log.directory import PLAN, TrialDirectory
 from robo_eval.log.snapshot import DISTURBANCE, NOISE
+from robo_eval_calibration.innovations import physics_of
 from robo_eval_calibration.made import LEAST
 from robo_eval_calibration.recordings import Gathered, Recording
 
@@ -137,16 +138,13 @@ def ranges_of(
     Raises:
         InputError: If all are known.
     """
-    physics = {one.name for one in task.constants if one.stage not in (NOISE, DISTURBANCE)}
-    if physics <= given.keys():
+    unknown = [one for name, one in physics_of(task).items() if name not in given]
+    if not unknown:
         raise InputError("--given names every constant: none is left to find")
     found = {}
-    for one in task.constants:
-        if one.name in physics - given.keys():
-            reach = _SPREAD * abs(one.nominal) or _REACH * (one.high - one.low)
-            found[one.name] = (
-                max(one.low, one.nominal - reach), min(one.high, one.nominal + reach),
-            )  # fmt: skip
+    for one in unknown:
+        reach = _SPREAD * abs(one.nominal) or _REACH * (one.high - one.low)
+        found[one.name] = max(one.low, one.nominal - reach), min(one.high, one.nominal + reach)
     return {**found, **asked}
 
 

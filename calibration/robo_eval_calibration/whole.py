@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from itertools import pairwise
 from operator import attrgetter
 from typing import Any, Final, Protocol
@@ -110,9 +110,12 @@ def untouched(one: Recording) -> int:
     return max(int(np.argmax(end)) if end.any() else one.ticks for end in ends)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class WholeJob(Job):
-    """The fit of one unit whose recordings are played whole."""
+    """The fit of one unit whose recordings are played whole.
+
+    What does not hang on constants is worked out once: a search asks for it thousands of times.
+    """
 
     @property
     def declared(self) -> dict[str, float]:
@@ -125,9 +128,8 @@ class WholeJob(Job):
         found = []
         for one in self.unit:
             ticks = untouched(one) if stage in (FREE, LOADED) else one.ticks
-            own = dict(constants)
-            for name, more in one.known.items():
-                own[name] = min(own[name] + more, physics_of(model.task)[name].high)
+            own = one.with_known(constants)
+            own |= {name: min(own[name], physics_of(model.task)[name].high) for name in one.known}
             played = model.replayed(one.start, one.commands[:ticks], own)
             found.append(_table(model.task, played.__getitem__, one)[0])
         return found
@@ -149,26 +151,36 @@ class WholeJob(Job):
             played: What was played already, if anything was.
         """
         found = []
-        for one, foretold in zip(self.unit, played or self.played(constants, stage), strict=True):
-            errors, names = _table(self.model.task, partial(getattr, one), one)
-            errors[: len(foretold)] -= foretold
-            errors[len(foretold) :] = np.nan
-            found.append(errors / [sizes[name] for name in names])
-        return np.where(self.shown(stage), np.vstack(found), np.nan) if stage else np.vstack(found)
+        scale = [sizes[name] for name in self.names_of_columns]
+        for seen, foretold in zip(self.seen, played or self.played(constants, stage), strict=True):
+            errors = np.full_like(seen, np.nan)
+            errors[: len(foretold)] = seen[: len(foretold)] - foretold
+            found.append(errors / scale)
+        return np.where(self.shown[stage], np.vstack(found), np.nan) if stage else np.vstack(found)
 
-    def shown(self, stage: str) -> NDArray[np.bool_]:
-        """Which errors tell of the constants of a stage, shape (N, K)."""
+    @cached_property
+    def seen(self) -> list[Array]:
+        """Columns of each recording as they were measured."""
+        task = self.model.task
+        return [_table(task, partial(getattr, one), one)[0] for one in self.unit]
+
+    @cached_property
+    def shown(self) -> dict[str, NDArray[np.bool_]]:
+        """Which errors tell of the constants of each stage, shapes (N, K)."""
         names = self.names_of_columns
         is_thing = np.array([name == _THINGS for name in names])
         is_free = np.concatenate([np.arange(one.ticks + 1) <= untouched(one) for one in self.unit])
-        # A path tells what slides; where none is seen, forces have to.
-        is_told = is_thing if stage == SLIDING and is_thing.any() else ~is_thing
-        if stage == FREE:
-            is_told = np.arange(len(names)) < len(self.model.task.channels)
-        is_asked = is_free if stage in (FREE, LOADED) else np.ones_like(is_free)
-        return np.outer(is_asked, is_told)
+        is_joint = np.arange(len(names)) < len(self.model.task.channels)
+        always = np.ones_like(is_free)
+        return {
+            FREE: np.outer(is_free, is_joint),
+            LOADED: np.outer(is_free, ~is_thing),
+            HELD: np.outer(always, ~is_thing),
+            # A path tells what slides; where none is seen, forces have to.
+            SLIDING: np.outer(always, is_thing if is_thing.any() else ~is_thing),
+        }
 
-    @property
+    @cached_property
     def names_of_columns(self) -> list[str]:
         """Whose noise each column of the errors has."""
         one = self.unit[0]
@@ -177,7 +189,7 @@ class WholeJob(Job):
     def sizes(self, constants: Mapping[str, float]) -> dict[str, float]:
         """Noise of each kind of column, from what is left where nothing is touched."""
         found, names = self.declared, self.names_of_columns
-        left = np.abs(self.misses(constants, found))[self.shown(FREE).any(axis=1)]
+        left = np.abs(self.misses(constants, found))[self.shown[FREE].any(axis=1)]
         for name in set(names):
             told = left[:, [one == name for one in names]]
             if np.isfinite(told).any():
@@ -200,7 +212,7 @@ class WholeJob(Job):
                 moved = constants[one.name] + sign * step
                 if one.low <= moved <= one.high:
                     after = self.misses({**constants, one.name: moved}, sizes, stage=one.stage)
-                    ends.append(sign * np.where(self.shown(one.stage), after - here, 0.0))
+                    ends.append(sign * np.where(self.shown[one.stage], after - here, 0.0))
             slope, rough = sum(ends) / len(ends), (ends[0] - ends[-1]) / 2.0
             columns.append(weights * slope / step / np.sqrt(1.0 + rough**2))
         return np.column_stack([one[np.isfinite(here)] for one in columns])

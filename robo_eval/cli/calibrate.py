@@ -411,7 +411,7 @@ def _given(texts: list[str] | None, task: TaskSpec) -> dict[str, float]:
         InputError: If one is none of the task, or its value is none.
     """
     from robo_eval.core.errors import InputError
-    from robo_eval.log.snapshot import DISTURBANCE, NOISE
+    from robo_eval_calibration.innovations import physics_of
 
     found: dict[str, float] = {}
     for text in texts or []:
@@ -426,9 +426,8 @@ def _given(texts: list[str] | None, task: TaskSpec) -> dict[str, float]:
         known = task.checked(found)
     except InputError as err:
         raise InputError(f"--given: {err}") from err
-    for one in task.constants:
-        if one.name in known and one.stage in (NOISE, DISTURBANCE):
-            raise InputError(f"--given: {one.name} is found beside the constants; leave it out")
+    for name in known.keys() - physics_of(task).keys():
+        raise InputError(f"--given: {name} is found beside the constants; leave it out")
     return known
 
 

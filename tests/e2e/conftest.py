@@ -40,6 +40,22 @@ class Finished:
     err: str
 
 
+@pytest.fixture(scope="session")
+def calls_in(commands: Any) -> Callable[[Path], Any]:
+    """Makes what calls the command line in a folder, and asks for an exit code."""
+
+    def make(folder: Path) -> Any:
+        def call(*arguments: str, code: int = 0) -> Any:
+            done = commands(*arguments, folder=folder, limit_s=300)
+            assert done.code == code, done.err
+            return done
+
+        call.folder = folder  # type: ignore[attr-defined]
+        return call
+
+    return make
+
+
 @pytest.fixture
 def environment(tmp_path: Path) -> Callable[..., dict[str, str]]:
     """The environment commands run in: plain output, modules found in the test's folder."""

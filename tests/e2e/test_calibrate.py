@@ -45,20 +45,15 @@ ALONE = ("--workers", "1")  # starting others takes longer
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory, commands):
+def lab(tmp_path_factory, calls_in):
     """A folder with a trial and its snapshot; calls the command line there."""
-    folder = tmp_path_factory.mktemp("lab")
-
-    def call(*arguments, code=0):
-        done = commands(*arguments, folder=folder, limit_s=300)
-        assert done.code == code, done.err
-        return done
+    call = calls_in(folder := tmp_path_factory.mktemp("lab"))
 
     def play(name, **changes):
         (folder / f"{name}.yaml").write_text(yaml.safe_dump(PLAN | {"name": name} | changes))
         call("run", f"{name}.yaml", "--out", name, "--no-report", "--jobs", "1")
 
-    call.folder, call.play = folder, play
+    call.play = play
     play("trial")
     call.said = call("calibrate", "check", "trial", *GIVEN, *TASK, "--next", "next.yaml").out
     call.checked = json.loads((folder / "trial/calibration/check.json").read_text())

@@ -43,16 +43,9 @@ LOOP = (
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory, commands):
+def lab(tmp_path_factory, calls_in):
     """A folder with a trial and its loop; calls the command line there."""
-    folder = tmp_path_factory.mktemp("lab")
-
-    def call(*arguments, code=0):
-        done = commands(*arguments, folder=folder, limit_s=300)
-        assert done.code == code, done.err
-        return done
-
-    call.folder = folder
+    call = calls_in(folder := tmp_path_factory.mktemp("lab"))
     (folder / "plan.yaml").write_text(yaml.safe_dump(PLAN))
     call("run", "plan.yaml", "--out", "trial", "--no-report", "--jobs", "2")
     call.found = json.loads(call(*LOOP, "--jobs", "1").out)
