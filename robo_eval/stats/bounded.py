@@ -229,8 +229,12 @@ def _below(
     y = np.sinh(u) / np.sqrt(bend)[:, None]
     slowed = 1.0 + abs(turn) * y**2 / room
     path = saddle[:, None] + 1j * y - turn * y**2 / slowed
-    logs = np.log(1.0 - path[:, :, None] * away[:, None, :])
-    parts = np.exp(-(logs @ counts[:, :, None])[:, :, 0]) * (1j - 2.0 * turn * y / slowed**2)
+    # The logarithm of each factor by its two parts: several times as fast as that of numpy.
+    real = 1.0 - path.real[:, :, None] * away[:, None, :]
+    imag = -path.imag[:, :, None] * away[:, None, :]
+    size = np.einsum("rpk,rk->rp", np.log(real**2 + imag**2), counts) / 2.0
+    angle = np.einsum("rpk,rk->rp", np.arctan2(imag, real), counts)
+    parts = np.exp(-(size + 1j * angle)) * (1j - 2.0 * turn * y / slowed**2)
     parts *= np.cosh(u) * u[1] / np.sqrt(bend)[:, None] / np.pi
     parts[:, 0] /= 2.0
     density = (counts.sum(axis=1) - 1.0) * parts.imag.sum(axis=1)
