@@ -22,13 +22,13 @@ from typing import Final
 from fastapi.testclient import TestClient
 
 from robo_eval.log.provenance import machine
+from robo_eval.web.sessions import COOKIE
 from robo_eval_incidents import open_log
 from robo_eval_incidents.kinds import Report
 from robo_eval_incidents.log import row_of
 from robo_eval_incidents.record import Record, new_id, now, salted
 from robo_eval_incidents.web.app import API, make_app
 from robo_eval_incidents.web.deps import Site
-from robo_eval_incidents.web.sessions import COOKIE
 from robo_eval_incidents.words import Category, Severity, Via
 
 SMALL: Final = 100

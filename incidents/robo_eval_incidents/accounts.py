@@ -1,48 +1,20 @@
-"""Who may use the web page of the incident log, with which password and in which role."""
+"""Who may use the web page of the incident log, and in which role."""
 
 from __future__ import annotations
 
-import math
-import threading
-import time
-import unicodedata
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any
 
-from sqlalchemy import delete, select, update
-
-from robo_eval.core.errors import InputError, MissingExtraError, pip_install
+from robo_eval.web import accounts
 from robo_eval_incidents.database import IncidentLogError
 from robo_eval_incidents.kinds import Account, Refusal
 from robo_eval_incidents.log import IncidentLog
 from robo_eval_incidents.schema import SESSIONS, USERS
-from robo_eval_incidents.text import name_of, person_key
+from robo_eval_incidents.text import name_of
 from robo_eval_incidents.words import Via
-
-if TYPE_CHECKING:
-    from argon2 import PasswordHasher
-
-LEAST_PASSWORD: Final = 10
-"""Characters a password has at least; NIST SP 800-63B asks for 8 and for no other rules."""
-MOST_PASSWORD: Final = 512
-_TRIES: Final = 5
-"""Failures in a row before an account is locked."""
-_LOCK_NS: Final = 60 * 10**9
-"""For how long at first; each further failure doubles it."""
-_LONGEST_LOCK_NS: Final = 3_600 * 10**9
-_MOST_AT_ONCE: Final = 8
-"""Logins that are under way at once; the server answers some forty requests at a time."""
-_MOST_OF_ONE: Final = 4
-"""Of them from one address."""
-_TOGETHER_S: Final = 600.0
-"""Refused logins of so long are one record."""
-_FLOOR_S: Final = 0.4
-"""A refused login takes at least so long, whatever the reason, so that its time tells nothing."""
 
 
 class Role(StrEnum):
@@ -59,23 +31,8 @@ class Role(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class User:
-    """An account.
-
-    Attributes:
-        key: What its name is compared by.
-        name: Its name as it was given; records of the account carry it.
-        roles: What it may do; none for an account that was closed.
-    """
-
-    key: str
-    name: str
-    roles: frozenset[Role]
-
-    @property
-    def is_open(self) -> bool:
-        """Whether one can log in with it."""
-        return bool(self.roles)
+class User(accounts.User):
+    """An account; records of it carry its name."""
 
     @property
     def may_report(self) -> bool:
@@ -103,24 +60,7 @@ class User:
         return self.may_review or self.may_audit
 
 
-class LoginError(InputError):
-    """Name and password do not open an account, or not now."""
-
-
-class BusyError(InputError):
-    """So many passwords are being looked at that this one is not."""
-
-
-@dataclass(slots=True)
-class _Refused:
-    """Refused logins of a name that are not recorded yet, and when some were last recorded."""
-
-    attempts: int = 0
-    since_ns: int = 0
-    recorded_s: float = -math.inf
-
-
-class Accounts:
+class Accounts(accounts.Accounts[User]):
     """The accounts of a log.
 
     Args:
@@ -131,309 +71,25 @@ class Accounts:
         MissingExtraError: If passwords cannot be hashed.
     """
 
-    # Each hash takes 64 MiB; many at once must not take the memory of the machine.
-    _hashing: Final = threading.BoundedSemaphore(2)
+    kind = User
+    roles = Role
+    verbs = "robo-eval incidents user"
 
-    def __init__(self, log: IncidentLog, *, floor_s: float = _FLOOR_S) -> None:
+    def __init__(self, log: IncidentLog, *, floor_s: float = accounts.FLOOR_S) -> None:
+        super().__init__(log.database, USERS, SESSIONS, floor_s=floor_s)
         self._log = log
-        self._floor_s = floor_s
-        self._hasher = _hasher()
-        self._lock = threading.Lock()
-        self._under_way: Counter[str] = Counter()
-        self._refused: defaultdict[str | None, _Refused] = defaultdict(_Refused)
 
-    # Changing ----------------------------------------------------------------------------------
+    def check_name(self, name: str) -> str:
+        """The name as records carry it."""
+        return name_of(name, "name")
 
-    def add(
-        self, name: str, password: str, roles: Iterable[str], *, by: str, via: Via = Via.CLI
-    ) -> User:
-        """Make an account, or open one again that was closed.
+    def note_change(self, name: str, roles: Sequence[str], by: str, via: str) -> None:
+        """Record it: no account can do what the chain does not know of."""
+        ordered: Any = tuple(roles)
+        self._log.file(Account(user=name, roles=ordered), by=by, via=Via(via))
 
-        Args:
-            name: Name of the person; their records carry it.
-            password: Password.
-            roles: One or more of `Role`.
-            by: Who makes it.
-            via: By which door.
-
-        Raises:
-            InputError: If there is such an account, or name, password or a role is none.
-        """
-        name = name_of(name, "name")
-        wanted = _roles(roles)
-        found = self.find(name)
-        if found is not None and found.is_open:
-            raise InputError(
-                f"account {found.name!r} is there already; `robo-eval incidents user roles` gives"
-                " it other roles, `user passwd` another password"
-            )
-        hashed = self._hash(_password(password, name))
-        self._file(name, wanted, by, via)
-        row = {
-            "shown_name": name,
-            "password_hash": hashed,
-            "roles": _text(wanted),
-            "failures": 0,
-            "locked_until_ns": 0,
-        }
-        with self._log.database.writing() as connection:
-            if found is None:
-                connection.execute(USERS.insert().values(name=person_key(name), **row))
-            else:
-                connection.execute(update(USERS).where(USERS.c.name == found.key).values(**row))
-        return User(key=person_key(name), name=name, roles=wanted)
-
-    def set_roles(self, name: str, roles: Iterable[str], *, by: str, via: Via = Via.CLI) -> User:
-        """Give an account other roles, from its next click on.
-
-        Raises:
-            InputError: If there is no such account, or a role is none.
-        """
-        user = self._open(name)
-        wanted = _roles(roles)
-        self._file(user.name, wanted, by, via)
-        self._change(user.key, roles=_text(wanted))
-        return User(key=user.key, name=user.name, roles=wanted)
-
-    def set_password(
-        self, name: str, password: str, *, by: str, via: Via = Via.CLI, field: str = "password"
-    ) -> None:
-        """Give an account another password; whoever is logged in with it is logged out.
-
-        Args:
-            name: The account.
-            password: The password.
-            by: Who gives it.
-            via: By which door.
-            field: What messages call the password.
-
-        Raises:
-            InputError: If there is no such account, or the password is none.
-        """
-        user = self._open(name)
-        hashed = self._hash(_password(password, user.name, field))
-        self._file(user.name, user.roles, by, via)
-        self._change(user.key, password_hash=hashed, failures=0, locked_until_ns=0)
-        self._log_out(user.key)
-
-    def remove(self, name: str, *, by: str, via: Via = Via.CLI) -> None:
-        """Close an account; its records stay, and whoever is logged in with it is logged out.
-
-        Raises:
-            InputError: If there is no such account.
-        """
-        user = self._open(name)
-        # Closed first: of all changes this is the one that must not wait for its record.
-        self._change(user.key, roles="", password_hash="")
-        self._log_out(user.key)
-        self._file(user.name, frozenset(), by, via)
-
-    def _file(self, name: str, roles: frozenset[Role], by: str, via: Via) -> None:
-        # Before the table changes: no account can do what the chain does not know of.
-        ordered: Any = tuple(role.value for role in Role if role in roles)
-        self._log.file(Account(user=name, roles=ordered), by=by, via=via)
-
-    def _change(self, key: str, **values: object) -> None:
-        with self._log.database.writing() as connection:
-            connection.execute(update(USERS).where(USERS.c.name == key).values(**values))
-
-    def _log_out(self, key: str) -> None:
-        with self._log.database.writing() as connection:
-            connection.execute(delete(SESSIONS).where(SESSIONS.c.user == key))
-
-    # Asking ------------------------------------------------------------------------------------
-
-    def list(self) -> Sequence[User]:
-        """All accounts, closed ones included, by name."""
-        rows = self._log.database.rows(select(USERS).order_by(USERS.c.name))
-        return [_user(row) for row in rows]
-
-    def find(self, name: str) -> User | None:
-        """The account of a name; None if there is none."""
-        rows = self._log.database.rows(select(USERS).where(USERS.c.name == person_key(name)))
-        return _user(rows[0]) if rows else None
-
-    def _open(self, name: str) -> User:
-        user = self.find(name)
-        if user is None or not user.is_open:
-            what = "there is no account" if user is None else "closed was the account"
-            raise InputError(f"name: {what} {name!r:.80}; `robo-eval incidents user list` has them")
-        return user
-
-    # Logging in --------------------------------------------------------------------------------
-
-    def log_in(self, name: str, password: str, origin: str = "") -> User:
-        """The account that a name and a password open.
-
-        Args:
-            name: Name.
-            password: Password.
-            origin: From where they came, such as an address.
-
-        Raises:
-            LoginError: If they open none, or the account is locked for a while. The message and
-                the time it takes do not tell which.
-            BusyError: If many others are being looked at.
-        """
-        started = time.monotonic()
-        with self._place(origin):
-            user = self._checked(name, password)
-            if user is None:
-                self._note_refused(name)
-                time.sleep(max(0.0, self._floor_s - (time.monotonic() - started)))
-                raise LoginError(
-                    "name or password is wrong, or the account is locked for some minutes after"
-                    f" {_TRIES} wrong passwords"
-                )
-        self._record_refused([user.name])
-        return user
-
-    @contextmanager
-    def _place(self, origin: str) -> Iterator[None]:
-        """Room to look at a password, so that guessing leaves some to everybody else."""
-        with self._lock:
-            of_all, own = self._under_way.total(), self._under_way[origin]
-            if of_all >= _MOST_AT_ONCE or own >= _MOST_OF_ONE:
-                raise BusyError("many are logging in at this moment; try again in some seconds")
-            self._under_way[origin] += 1
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._under_way[origin] -= 1
-                self._under_way += Counter()  # forgets who has none under way
-
-    def _note_refused(self, name: str) -> None:
-        """Count a refused login; the log gets those of ten minutes as one record."""
-        user = self.find(name)
-        # A name without account is not kept: it might be a password.
-        known = None if user is None else user.name
-        with self._lock:
-            refused = self._refused[known]
-            refused.since_ns = refused.since_ns or time.time_ns()
-            refused.attempts += 1
-            is_due = time.monotonic() - refused.recorded_s >= _TOGETHER_S
-        if is_due:
-            self._record_refused([known])
-
-    def record_refused(self) -> None:
-        """Record every refused login that is not recorded yet."""
-        self._record_refused(list(self._refused))
-
-    def _record_refused(self, names: Iterable[str | None]) -> None:
-        for name in names:
-            with self._lock:
-                refused = self._refused.get(name, _Refused())
-                if not refused.attempts:
-                    continue
-                self._refused[name] = _Refused(recorded_s=time.monotonic())
-            # Whether the log can be written does not decide who may read it.
-            with suppress(IncidentLogError):
-                body = Refusal(user=name, attempts=refused.attempts, since_ns=refused.since_ns)
-                self._log.file(body, by="robo-eval", via=Via.RULE)
-
-    def _checked(self, name: str, password: str) -> User | None:
-        now_ns = time.time_ns()
-        key = person_key(name)
-        with self._log.database.writing() as connection:
-            row = connection.execute(
-                select(USERS).where(USERS.c.name == key).with_for_update()
-            ).first()
-            is_locked = row is not None and _is_locked(row.failures, row.locked_until_ns, now_ns)
-            if row is not None and not is_locked:
-                # Counted before the password is looked at, so that many tries at once count too.
-                failures = row.failures + 1
-                connection.execute(
-                    update(USERS)
-                    .where(USERS.c.name == key)
-                    .values(failures=failures, locked_until_ns=_locked_until(failures, now_ns))
-                )
-        can_open = row is not None and bool(row.password_hash)
-        hashed = row.password_hash if row is not None and can_open else _no_hash()
-        fits = self._fits(hashed, password)
-        if row is None or not can_open or is_locked or not fits or not row.roles:
-            return None
-        renewed = {}
-        if self._hasher.check_needs_rehash(hashed):
-            renewed["password_hash"] = self._hash(_normal(password))
-        self._change(key, failures=0, locked_until_ns=0, **renewed)
-        return _user(row)
-
-    def _fits(self, hashed: str, password: str) -> bool:
-        from argon2.exceptions import InvalidHashError, VerificationError
-
-        if len(password) > MOST_PASSWORD:
-            password = ""
-        try:
-            with self._hashing:
-                return self._hasher.verify(hashed, _normal(password))
-        except (VerificationError, InvalidHashError, UnicodeError):
-            return False
-
-    def _hash(self, password: str) -> str:
-        with self._hashing:
-            return self._hasher.hash(password)
-
-
-def _hasher() -> PasswordHasher:
-    try:
-        from argon2 import PasswordHasher
-    except ImportError as err:
-        raise MissingExtraError(f"accounts need argon2-cffi: {pip_install('server')}") from err
-    return PasswordHasher()
-
-
-@cache
-def _no_hash() -> str:
-    """What the password of a name is compared with that has no account."""
-    return _hasher().hash("nobody has this password")
-
-
-def _is_locked(failures: int, until_ns: int, now_ns: int) -> bool:
-    # A clock that was set back must not lock anybody for longer than the longest lock.
-    return failures >= _TRIES and now_ns < until_ns <= now_ns + _LONGEST_LOCK_NS
-
-
-def _locked_until(failures: int, now_ns: int) -> int:
-    if failures < _TRIES:
-        return 0
-    doublings = min(failures - _TRIES, 10)
-    return now_ns + min(_LOCK_NS << doublings, _LONGEST_LOCK_NS)
-
-
-def _normal(password: str) -> str:
-    """The same letters are the same password on every keyboard."""
-    return unicodedata.normalize("NFKC", password)
-
-
-def _password(password: str, name: str, field: str = "password") -> str:
-    wanted = f"a password has {LEAST_PASSWORD} to {MOST_PASSWORD} characters"
-    if not LEAST_PASSWORD <= len(password) <= MOST_PASSWORD:
-        raise InputError(f"{field}: has {len(password)} characters; {wanted}")
-    if len(set(password)) < 4 or person_key(password) == person_key(name):
-        raise InputError(f"{field}: is too easy to guess; some words in a row are a good one")
-    try:
-        password.encode()
-    except UnicodeEncodeError as err:
-        raise InputError(f"{field}: holds bytes that are not text") from err
-    return _normal(password)
-
-
-def _roles(roles: Iterable[str]) -> frozenset[Role]:
-    found = set()
-    for role in roles:
-        if role not in set(Role):
-            raise InputError(f"role {role!r:.40}: roles are {', '.join(Role)}")
-        found.add(Role(role))
-    if not found:
-        raise InputError(f"roles: give one or more of {', '.join(Role)}")
-    return frozenset(found)
-
-
-def _text(roles: frozenset[Role]) -> str:
-    return " ".join(role.value for role in Role if role in roles)
-
-
-def _user(row: Any) -> User:  # noqa: ANN401 - a row of the table
-    roles = frozenset(Role(role) for role in row.roles.split() if role in set(Role))
-    return User(key=row.name, name=row.shown_name, roles=roles)
+    def note_refused(self, user: str | None, attempts: int, since_ns: int) -> None:
+        """Record them; whether the log can be written does not decide who may read it."""
+        with suppress(IncidentLogError):
+            body = Refusal(user=user, attempts=attempts, since_ns=since_ns)
+            self._log.file(body, by="robo-eval", via=Via.RULE)

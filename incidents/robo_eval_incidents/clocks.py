@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import Field, ValidationError
 
 from robo_eval.core.errors import InputError
-from robo_eval.core.names import unknown_name
+from robo_eval.core.names import person_key, unknown_name
 from robo_eval.core.wording import counted, shown
 from robo_eval.core.yaml_form import Section, first_problem, toml_of
 from robo_eval_incidents.kinds import Notice, Review
@@ -20,7 +20,7 @@ from robo_eval_incidents.lists import Listed, of_kinds
 from robo_eval_incidents.log import IncidentLog
 from robo_eval_incidents.record import Record
 from robo_eval_incidents.state import Incident
-from robo_eval_incidents.text import Line, Name, person_key, shown_time
+from robo_eval_incidents.text import Line, Name, shown_time
 from robo_eval_incidents.words import Category, Severity
 
 FILE: Final = "clocks.toml"

@@ -62,6 +62,8 @@ _LOST: Final = (
 class IncidentLogError(InputError):
     """An incident log cannot be read or written; nothing was changed."""
 
+    http_status = 503
+
 
 class LostServerError(IncidentLogError):
     """The database server went away; whether the last record arrived is not known."""

@@ -17,13 +17,13 @@ from sqlalchemy.dialects import postgresql, sqlite
 from robo_eval.core.canonical import canonical_json
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import Side
-from robo_eval.core.names import unknown_name
+from robo_eval.core.names import person_key, unknown_name
 from robo_eval_incidents.database import IncidentLogError, text_of
 from robo_eval_incidents.kinds import Exposure, Nil, Withdrawal
 from robo_eval_incidents.record import Record
 from robo_eval_incidents.schema import INCIDENTS, TIMES
 from robo_eval_incidents.state import OPEN, Incident, Step, incident_of
-from robo_eval_incidents.text import LATEST_NS, person_key, span_of, span_text
+from robo_eval_incidents.text import LATEST_NS, span_of, span_text
 from robo_eval_incidents.words import Category, Engagement, Severity, Status
 
 if TYPE_CHECKING:

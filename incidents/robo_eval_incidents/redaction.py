@@ -11,12 +11,13 @@ from sqlalchemy import Connection, update
 from sqlalchemy.exc import SQLAlchemyError
 
 from robo_eval.core.errors import InputError
+from robo_eval.core.names import person_key
 from robo_eval_incidents.database import IncidentLogError
 from robo_eval_incidents.kinds import KINDS, Redaction, plain, private_texts
 from robo_eval_incidents.record import GONE, Record, text_digest
 from robo_eval_incidents.schema import RECORDS
 from robo_eval_incidents.state import RefusedError
-from robo_eval_incidents.text import person_key, same_person
+from robo_eval_incidents.text import same_person
 
 if TYPE_CHECKING:
     from robo_eval_incidents.database import Database

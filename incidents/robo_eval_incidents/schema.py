@@ -11,13 +11,15 @@ from sqlalchemy import (
     Double,
     Index,
     Integer,
-    LargeBinary,
     MetaData,
     Table,
     Text,
     UniqueConstraint,
     event,
 )
+
+from robo_eval.web.accounts import users_table
+from robo_eval.web.sessions import sessions_table
 
 METADATA: Final = MetaData()
 VERSION: Final = "4"
@@ -166,27 +168,7 @@ for _name in ("total_ns", "km"):
     Index(f"times_with_{_name}", TIMES.c[_name], sqlite_where=_has, postgresql_where=_has)
 Index("times_by_trial", TIMES.c.trial, TIMES.c.robot, TIMES.c.side)
 
-USERS: Final = Table(
-    "users",
-    METADATA,
-    Column("name", Text, primary_key=True),
-    Column("shown_name", Text, nullable=False),
-    Column("password_hash", Text, nullable=False),
-    Column("roles", Text, nullable=False),
-    Column("failures", Integer, nullable=False, server_default="0"),
-    Column("locked_until_ns", BigInteger, nullable=False, server_default="0"),
-)
+USERS: Final = users_table(METADATA)
 """Accounts of the web page. What they may do is a record as well."""
 
-SESSIONS: Final = Table(
-    "sessions",
-    METADATA,
-    Column("token_sha256", LargeBinary, primary_key=True),
-    Column("user", Text, nullable=False),
-    Column("csrf", Text, nullable=False),
-    Column("started_ns", BigInteger, nullable=False),
-    Column("seen_ns", BigInteger, nullable=False),
-)
-"""Who is logged in. Of a token only its digest is kept."""
-
-Index("sessions_by_user", SESSIONS.c.user)
+SESSIONS: Final = sessions_table(METADATA)

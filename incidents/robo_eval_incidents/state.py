@@ -10,6 +10,7 @@ from datetime import date
 from typing import Any, Final, Literal
 
 from robo_eval.core.errors import InputError, said
+from robo_eval.core.names import person_key
 from robo_eval_incidents.kinds import (
     Action,
     Attachment,
@@ -24,7 +25,7 @@ from robo_eval_incidents.kinds import (
     plain,
 )
 from robo_eval_incidents.record import Record
-from robo_eval_incidents.text import person_key, same_person
+from robo_eval_incidents.text import same_person
 from robo_eval_incidents.words import (
     Answer,
     Category,
@@ -44,6 +45,8 @@ _SHOWN: Final = 60
 
 class RefusedError(InputError):
     """The record would not be one that may follow; nothing was added."""
+
+    http_status = 409
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

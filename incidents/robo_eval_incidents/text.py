@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from pydantic import AfterValidator, StringConstraints, TypeAdapter, ValidationError
 
 from robo_eval.core.errors import InputError
+from robo_eval.core.names import person_key
 from robo_eval.log.cells import clock_span, part_span, zone_of
 
 if TYPE_CHECKING:
@@ -122,12 +122,6 @@ def same_person(one: str, other: str) -> bool:
         True
     """
     return person_key(one) == person_key(other)
-
-
-@lru_cache(maxsize=1_024)
-def person_key(name: str) -> str:
-    """What a person's name is compared by."""
-    return " ".join(unicodedata.normalize("NFKC", name).casefold().split())
 
 
 _NAME: Final = TypeAdapter(Name)

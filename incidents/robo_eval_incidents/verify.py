@@ -23,6 +23,7 @@ from sqlalchemy import (
 
 from robo_eval.core.canonical import file_digest
 from robo_eval.core.errors import InputError, MissingExtraError
+from robo_eval.core.names import person_key
 from robo_eval.core.wording import counted
 from robo_eval.log.chain import START, Link, break_text
 from robo_eval.log.files import may_others
@@ -46,7 +47,7 @@ from robo_eval_incidents.schema import (
     USERS,
     WORDS,
 )
-from robo_eval_incidents.text import iso_of, person_key, when
+from robo_eval_incidents.text import iso_of, when
 
 _PARTS: Final = """SELECT type, name, sql FROM sqlite_schema
     WHERE NOT (type = 'table' AND name GLOB 'sqlite_stat[0-9]')"""

@@ -18,7 +18,7 @@ from robo_eval.cli.incidents_common import (
 from robo_eval.cli.incidents_fields import Given, Where, said, verb
 from robo_eval.cli.output import JsonOption, print_json, print_table, say
 from robo_eval.core.errors import InputError
-from robo_eval.core.names import unknown_name
+from robo_eval.core.names import person_key, unknown_name
 from robo_eval_incidents.kinds import Notice, section_of
 from robo_eval_incidents.words import Via
 
@@ -87,7 +87,7 @@ def told(where: Where, given: Given, incident: NameArgument) -> None:
     Example: robo-eval incidents told lab/2 --to "the inspectorate" --text "their number 4711"
     """
     from robo_eval_incidents.clocks import due
-    from robo_eval_incidents.text import name_of, person_key
+    from robo_eval_incidents.text import name_of
 
     with opened(where.log, where.station) as log:
         found = log.incident(incident)

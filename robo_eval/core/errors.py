@@ -24,6 +24,9 @@ class RoboEvalError(Exception):
 class InputError(RoboEvalError, ValueError):
     """What was given cannot be used; nothing was changed."""
 
+    http_status: ClassVar[int] = 422
+    """What a web page answers with."""
+
 
 class UnknownNameError(InputError):
     """A name is not among the valid ones; the message names the nearest."""

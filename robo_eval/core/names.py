@@ -1,9 +1,11 @@
-"""Which valid name was probably meant."""
+"""Which name was probably meant, and by what names are compared."""
 
 from __future__ import annotations
 
 import difflib
+import unicodedata
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -46,3 +48,9 @@ def unknown_name(kind: str, given: object, valid: Iterable[object]) -> UnknownNa
     hint = f"; did you mean {nearest!r}?" if is_helpful else ";"
     shown = f"{str(given)!r:.200}" if isinstance(given, str | Path) else f"{given!r:.80}"
     return UnknownNameError(f"unknown {kind} {shown}{hint} valid: {listing(names)}")
+
+
+@lru_cache(maxsize=1_024)
+def person_key(name: str) -> str:
+    """What a person's name is compared by: case, accents' encoding and spaces do not matter."""
+    return " ".join(unicodedata.normalize("NFKC", name).casefold().split())

@@ -22,12 +22,13 @@ import pytest
 from mcap.writer import Writer
 from rosbags.typesys import Stores, get_typestore
 
+from robo_eval.web.sessions import COOKIE
 from robo_eval_incidents import open_log, paper
 from robo_eval_incidents.accounts import Accounts
 from robo_eval_incidents.kinds import Exposure, Report, times_of
 from robo_eval_incidents.log import make_log
 from robo_eval_incidents.verify import verify_log
-from robo_eval_incidents.web.sessions import COOKIE, Sessions
+from robo_eval_incidents.web.deps import Sessions
 from robo_eval_incidents.words import Severity, Via
 
 pytestmark = pytest.mark.browser

@@ -26,13 +26,16 @@ def base(installed: Callable[[str], Any]) -> Any:
 
 def test_every_data_file_is_in_the_wheel(wheel: Path) -> None:
     packaged = set(zipfile.ZipFile(wheel).namelist())
-    command = ["git", "ls-files", "-z", "robo_eval", "sim/robo_eval_sim"]
+    rooms = ("robo_eval", "sim/robo_eval_sim", "incidents/robo_eval_incidents")
+    command = ["git", "ls-files", "-z", *rooms]
     listed = subprocess.run(command, cwd=REPOSITORY, check=True, capture_output=True, text=True)
     tracked = [name for name in listed.stdout.split("\0") if name and (REPOSITORY / name).is_file()]
-    missing = {name.removeprefix("sim/") for name in tracked} - packaged
+    missing = {name[name.index("robo_eval") :] for name in tracked} - packaged
     assert not missing
     assert any(name.endswith("demo_plan.yaml") for name in packaged)
     assert any("/page/templates/" in name for name in packaged)
+    for name in ("static/base.css", "static/vendor/htmx.min.js", "templates/base.html.j2"):
+        assert f"robo_eval/web/{name}" in packaged
     assert not [name for name in packaged if "/tests/" in name or name.startswith("tests/")]
 
 

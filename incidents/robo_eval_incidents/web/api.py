@@ -16,6 +16,10 @@ from pydantic import BaseModel, ConfigDict, Field, WrapValidator, create_model
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import Side
 from robo_eval.core.yaml_form import Section
+from robo_eval.web.deps import origin_of
+from robo_eval.web.errors import NotFoundError
+from robo_eval.web.sessions import IDLE_NS, WHOLE_NS
+from robo_eval.web.strict import StrictRoute
 from robo_eval_incidents.accounts import Role, User
 from robo_eval_incidents.checkpoint import checkpoints_of
 from robo_eval_incidents.database import IncidentLogError
@@ -28,15 +32,13 @@ from robo_eval_incidents.state import RefusedError
 from robo_eval_incidents.tables import Whole
 from robo_eval_incidents.text import LATEST_NS, Line, Name
 from robo_eval_incidents.verify import verify_log
-from robo_eval_incidents.web.deps import NotFoundError, Program, Site, ThisSite, origin_of
+from robo_eval_incidents.web.deps import Program, Site, ThisSite
 from robo_eval_incidents.web.permissions import (
     check_audit,
     check_export,
     check_record,
     check_verify,
 )
-from robo_eval_incidents.web.sessions import IDLE_NS, WHOLE_NS
-from robo_eval_incidents.web.strict import StrictRoute
 from robo_eval_incidents.words import Category, Severity, Status, Via
 
 MOST_ROWS: Final = 500

@@ -11,10 +11,10 @@ from typing import BinaryIO, Final
 
 from robo_eval.core import door
 from robo_eval.core.errors import InputError
+from robo_eval.web.errors import NotFoundError
 from robo_eval_incidents.evidence import digest_of, keep
 from robo_eval_incidents.kinds import Evidence, section_of
 from robo_eval_incidents.log import EVIDENCE, IncidentLog
-from robo_eval_incidents.web.deps import NotFoundError
 
 KINDS: Final = frozenset({
     ".mcap", ".bag", ".csv", ".json", ".txt", ".log", ".pdf", ".png", ".jpg", ".jpeg", ".webp",
@@ -30,6 +30,8 @@ _MOST_PIXELS: Final = 100_000_000
 
 class ChangedFileError(InputError):
     """A file of evidence is not the one that was recorded."""
+
+    http_status = 409
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from robo_eval.core.errors import InputError
+from robo_eval.web.errors import ForbiddenError
 from robo_eval_incidents.accounts import Role, User
 from robo_eval_incidents.kinds import Body
 from robo_eval_incidents.state import Incident
 from robo_eval_incidents.text import same_person
-
-
-class ForbiddenError(InputError):
-    """The account's roles do not include this; nothing was changed."""
 
 
 def may_record(user: User, body: type[Body], incident: Incident | None = None) -> bool:

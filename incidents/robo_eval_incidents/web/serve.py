@@ -1,53 +1,38 @@
-"""Running the web page of an incident log, on this machine alone unless told otherwise."""
+"""Running the web page of an incident log."""
 
 from __future__ import annotations
 
-import ipaddress
-import logging
-import socket
-import ssl
-from collections.abc import Callable, Sequence
-from contextlib import closing, suppress
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from robo_eval.core.errors import InputError, MissingExtraError, pip_install
+from robo_eval.core.errors import InputError
+from robo_eval.web import serve as server
 
 if TYPE_CHECKING:
+    from fastapi import FastAPI
+
     from robo_eval_incidents.web.deps import Site
 
 PORT: Final = 8500
-_LOG: Final = logging.getLogger(__name__)
-_STOP_S: Final = 5
-"""How long answers on their way are waited for."""
 
 
 def serve(
     target: str | Path,
     *,
-    host: str = "127.0.0.1",
     port: int = PORT,
     station: str | None = None,
-    cert: Path | None = None,
-    key: Path | None = None,
-    allow_plain: bool = False,
-    names: Sequence[str] = (),
     evidence: Path | None = None,
-    on_ready: Callable[[str], None] | None = None,
+    **how: Any,  # noqa: ANN401 - as it is there
 ) -> None:
     """Run the web page until the program is told to stop.
 
     Args:
         target: Path of the log, a folder that holds `incidents.db`, or URL.
-        host: Address to listen on.
         port: Port to listen on.
         station: As whom to write; None for the log's own station.
-        cert: Certificate for TLS, PEM.
-        key: Its private key, PEM.
-        allow_plain: Listen on other addresses than this machine's own without TLS.
-        names: Names it is reached by, beside that of this machine and any address.
         evidence: Folder of evidence; None for `incidents/` beside the log.
-        on_ready: Told the address of the page as soon as it can be opened.
+        how: What else `robo_eval.web.serve.serve` takes: host, certificate, names and more.
 
     Raises:
         InputError: If it would be reached from elsewhere without TLS, there is no account, or
@@ -55,65 +40,19 @@ def serve(
         IncidentLogError: If the log cannot be opened.
         MissingExtraError: If the web page's packages are not installed.
     """
-    check_address(host, is_tls=cert is not None, allow_plain=allow_plain)
-    _check_tls(cert, key)
-    try:
-        import uvicorn
 
+    def make(names: Sequence[str]) -> FastAPI:
         from robo_eval_incidents.web.app import make_app
-    except ImportError as err:
-        raise MissingExtraError(f"the web page needs {err.name}: {pip_install('server')}") from err
-    app = make_app(
-        target, station=station, evidence=evidence, names=(host, socket.gethostname(), *names)
-    )
-    try:
-        _check_usable(app.state.site)
-    except BaseException:
-        app.state.site.log.close()
-        raise
-    with closing(_listening(host, port)) as listener:
-        config = uvicorn.Config(
-            app,
-            ssl_certfile=cert,
-            ssl_keyfile=key,
-            log_level="warning",
-            server_header=False,
-            # A proxy on this machine says how and from where the browser came.
-            proxy_headers=True,
-            forwarded_allow_ips="127.0.0.1,::1",
-            timeout_graceful_shutdown=_STOP_S,
-        )
-        url = address(host, listener.getsockname()[1], is_tls=cert is not None)
-        _LOG.info("the incident log is at %s", url)
-        if on_ready is not None:
-            on_ready(url)
-        with suppress(KeyboardInterrupt):
-            uvicorn.Server(config).run(sockets=[listener])
 
+        app = make_app(target, station=station, evidence=evidence, names=names)
+        try:
+            _check_usable(app.state.site)
+        except BaseException:
+            app.state.site.log.close()
+            raise
+        return app
 
-def address(host: str, port: int, *, is_tls: bool) -> str:
-    """What a browser is given to open the page.
-
-    Example:
-        >>> address("::1", 8500, is_tls=True)
-        'https://[::1]:8500/'
-    """
-    name = f"[{host}]" if ":" in host else host
-    return f"{'https' if is_tls else 'http'}://{name}:{port}/"
-
-
-def check_address(host: str, *, is_tls: bool, allow_plain: bool) -> None:
-    """Refuse to be reached from elsewhere without TLS.
-
-    Raises:
-        InputError: If passwords would cross a network that others can read.
-    """
-    if is_tls or allow_plain or _is_this_machine(host):
-        return
-    raise InputError(
-        f"host {host}: passwords would cross the network in the clear; give --cert and --key for"
-        " TLS, or --allow-plain-http if something else encrypts the way"
-    )
+    server.serve(make, port=port, **how)
 
 
 def _check_usable(site: Site) -> None:
@@ -123,32 +62,3 @@ def _check_usable(site: Site) -> None:
             "nobody has an account yet; make the first one with: robo-eval incidents user add NAME"
             " --role reviewer"
         )
-
-
-def _is_this_machine(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
-def _listening(host: str, port: int) -> socket.socket:
-    """A socket that browsers can connect to from now on."""
-    try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        family, _, _, _, where = found[0]
-        return socket.create_server(where[:2], family=family)
-    except (OSError, OverflowError, UnicodeError) as err:
-        reason = getattr(err, "strerror", None) or err
-        raise InputError(f"{host}, port {port}: cannot be listened on: {reason}") from err
-
-
-def _check_tls(cert: Path | None, key: Path | None) -> None:
-    if (cert is None) != (key is None):
-        raise InputError("--cert and --key are both given or both left out")
-    if cert is None:
-        return
-    try:
-        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert, key, password="")
-    except (OSError, ValueError) as err:
-        raise InputError(f"{cert}: certificate and key cannot be used: {err}") from err

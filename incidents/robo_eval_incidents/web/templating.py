@@ -1,4 +1,4 @@
-"""How pages are made of templates."""
+"""How the pages of an incident log are made of templates."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import re
 import textwrap
 from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import jinja2
 from markupsafe import Markup
 
-import robo_eval
 from robo_eval.core.wording import shown
 from robo_eval.core.yaml_form import Section
+from robo_eval.web import templating
 from robo_eval_incidents import moments
 from robo_eval_incidents.kinds import Injury, in_words
 from robo_eval_incidents.lists import overdue_days, utc_today
@@ -32,13 +32,6 @@ from robo_eval_incidents.words import (
     spoken,
 )
 
-if TYPE_CHECKING:
-    from fastapi import Request
-    from fastapi.responses import HTMLResponse
-
-    from robo_eval_incidents.web.sessions import Session
-
-IS_PART: Final = "hx-request"
 _ZONE: Final = Markup("<span data-zone>UTC</span>")
 """Which zone the times of a page are in: UTC, until the browser names its own there."""
 
@@ -46,13 +39,8 @@ _ZONE: Final = Markup("<span data-zone>UTC</span>")
 @cache
 def environment() -> jinja2.Environment:
     """The templates, with autoescape on for every one of them."""
-    env = jinja2.Environment(
-        loader=jinja2.PackageLoader("robo_eval_incidents.web", "templates"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    styles = ("base", "parts", "media")
+    env = templating.environment("robo_eval_incidents.web", styles=styles)
     env.filters.update(
         spoken=spoken,
         in_words=in_words,
@@ -78,7 +66,6 @@ def environment() -> jinja2.Environment:
         injury_fields={name: _field(Injury, name) for name in Injury.model_fields},
         new_id=new_id,
         overdue_days=lambda due: overdue_days(due, utc_today()),
-        software=robo_eval.__version__,
         zone=_ZONE,
     )
     return env
@@ -126,40 +113,6 @@ def _field(model: type[Section], name: str) -> _Field:
     )
 
 
-def render(
-    request: Request,
-    template: str,
-    session: Session | None = None,
-    *,
-    status: int = 200,
-    **values: Any,  # noqa: ANN401 - whatever the template shows
-) -> HTMLResponse:
-    """A page.
-
-    Args:
-        request: What was asked for.
-        template: Name of the template.
-        session: Who is logged in; None if nobody is.
-        status: HTTP status.
-        values: What the template shows.
-    """
-    # Late: a document to print needs templates, and no server.
-    from fastapi.responses import HTMLResponse
-
-    text = (
-        environment()
-        .get_template(template)
-        .render(
-            user=None if session is None else session.user,
-            csrf="" if session is None else session.csrf,
-            path=request.url.path,
-            changed="" if session is None else request.app.state.site.watch.problem(),
-            **values,
-        )
-    )
-    return HTMLResponse(text, status_code=status, headers={"vary": "HX-Request"})
-
-
 def _gist(text: str) -> str:
     """The beginning of a text, as a title has it."""
     return textwrap.shorten(text.strip().partition("\n")[0], 90, placeholder="…") or "Incident"
@@ -170,11 +123,6 @@ def _choice(word: Word) -> str:
     if word.value == "unknown":
         return "not known"
     return f"{word.label}: {word.meaning}" if word.meaning else word.label
-
-
-def is_part(request: Request) -> bool:
-    """Whether htmx asks, for a part of a page that is open."""
-    return request.headers.get(IS_PART) == "true"
 
 
 def hours(value: float) -> str:

@@ -22,6 +22,7 @@ from robo_eval.log.cdr import Template
 from robo_eval.log.directory import TrialDirectory
 from robo_eval.log.planned_row import row_for
 from robo_eval.log.store import EpisodeStore
+from robo_eval.web.sessions import COOKIE
 from robo_eval_incidents import IncidentLog, open_log
 from robo_eval_incidents.kinds import Body, Nil, Report
 from robo_eval_incidents.log import make_log
@@ -29,7 +30,6 @@ from robo_eval_incidents.record import Record, new_id
 from robo_eval_incidents.state import Incident
 from robo_eval_incidents.web.app import API, make_app
 from robo_eval_incidents.web.deps import Site
-from robo_eval_incidents.web.sessions import COOKIE
 from robo_eval_incidents.words import Category, Severity, Via
 
 HAPPENED_NS = 1_772_000_000 * 10**9

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from robo_eval_incidents.accounts import LoginError
+from robo_eval.web.errors import LoginError
+from robo_eval.web.sessions import COOKIE
 from robo_eval_incidents.hours import hours
 from robo_eval_incidents.web import deps
-from robo_eval_incidents.web.sessions import COOKIE
 from robo_eval_incidents.web.templating import field_of
 
 NEW = "some other words in a row"

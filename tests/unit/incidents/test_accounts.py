@@ -13,12 +13,15 @@ from argon2 import PasswordHasher
 from sqlalchemy import select
 
 from robo_eval.core.errors import InputError
-from robo_eval_incidents import IncidentLog, accounts, open_log
-from robo_eval_incidents.accounts import Accounts, BusyError, LoginError, Role
+from robo_eval.web import accounts
+from robo_eval.web.errors import BusyError, LoginError
+from robo_eval.web.sessions import IDLE_NS, WHOLE_NS
+from robo_eval_incidents import IncidentLog, open_log
+from robo_eval_incidents.accounts import Accounts, Role
 from robo_eval_incidents.kinds import Account, Refusal
 from robo_eval_incidents.schema import SESSIONS, USERS
 from robo_eval_incidents.verify import verify_log
-from robo_eval_incidents.web.sessions import IDLE_NS, WHOLE_NS, Sessions
+from robo_eval_incidents.web.deps import Sessions
 
 PASSWORD = "four words in a row"
 

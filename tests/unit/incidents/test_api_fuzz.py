@@ -19,11 +19,11 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from robo_eval.core.errors import InputError
+from robo_eval.web.strict import MOST_DEPTH, BodyError, strict_json
 from robo_eval_incidents.kinds import KINDS, plain
 from robo_eval_incidents.record import content_digest, record_of
 from robo_eval_incidents.verify import verify_log
 from robo_eval_incidents.web.app import API
-from robo_eval_incidents.web.strict import MOST_DEPTH, BodyError, strict_json
 
 CHECKS = (
     not_a_server_error,

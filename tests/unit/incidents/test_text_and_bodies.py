@@ -13,6 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import Side
+from robo_eval.core.names import person_key
 from robo_eval.log.chain import GENESIS
 from robo_eval_incidents import kinds
 from robo_eval_incidents.kinds import KINDS, Report, plain, section_of
@@ -24,7 +25,6 @@ from robo_eval_incidents.text import (
     Prose,
     Uri,
     name_of,
-    person_key,
     same_person,
 )
 from robo_eval_incidents.words import Answer, Category, Engagement, Question, Severity, Via

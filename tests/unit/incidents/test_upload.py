@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from PIL import Image
 
+from robo_eval.web.security import MOST_UPLOAD
 from robo_eval_incidents.kinds import Evidence
 from robo_eval_incidents.record import new_id
-from robo_eval_incidents.web.security import MOST_UPLOAD
 
 GPS = 0x8825
 

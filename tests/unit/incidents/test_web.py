@@ -24,6 +24,11 @@ from sqlalchemy import make_url
 
 from robo_eval.core.errors import InputError
 from robo_eval.page.embed import static
+from robo_eval.web.app import STATIC
+from robo_eval.web.login import own_path
+from robo_eval.web.security import HEADERS, MOST_BYTES
+from robo_eval.web.serve import check_address
+from robo_eval.web.sessions import COOKIE
 from robo_eval_incidents import open_log
 from robo_eval_incidents.accounts import Accounts
 from robo_eval_incidents.checkpoint import make_checkpoint, write_checkpoint
@@ -32,11 +37,9 @@ from robo_eval_incidents.record import new_id
 from robo_eval_incidents.text import ns_of, span_of
 from robo_eval_incidents.verify import verify_log
 from robo_eval_incidents.web import serve as serving
-from robo_eval_incidents.web.app import API, STATIC, make_app
+from robo_eval_incidents.web.app import API, make_app
+from robo_eval_incidents.web.deps import Sessions
 from robo_eval_incidents.web.pages.audit import verify_command
-from robo_eval_incidents.web.pages.login import own_path
-from robo_eval_incidents.web.security import HEADERS, MOST_BYTES
-from robo_eval_incidents.web.sessions import COOKIE, Sessions
 from robo_eval_incidents.words import Via
 
 REPORT = {
@@ -957,10 +960,10 @@ def test_what_is_left_comes_a_page_at_a_time(browse) -> None:
 def test_others_are_let_in_by_tls_or_an_explicit_word_only(tmp_path: Path, host: str) -> None:
     with pytest.raises(InputError, match="--cert and --key for TLS, or --allow-plain-http"):
         serving.serve(tmp_path / "incidents.db", host=host)
-    serving.check_address(host, is_tls=True, allow_plain=False)
-    serving.check_address(host, is_tls=False, allow_plain=True)
+    check_address(host, is_tls=True, allow_plain=False)
+    check_address(host, is_tls=False, allow_plain=True)
     for own in ("127.0.0.1", "::1", "localhost", "127.0.0.2"):
-        serving.check_address(own, is_tls=False, allow_plain=False)
+        check_address(own, is_tls=False, allow_plain=False)
 
 
 def test_a_page_without_accounts_says_how_to_make_one(path: Path, log: Any) -> None:

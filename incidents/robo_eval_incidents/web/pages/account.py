@@ -9,13 +9,12 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, Response
 
 from robo_eval.core.errors import InputError
+from robo_eval.web.deps import origin_of
+from robo_eval.web.login import stay_logged_in
+from robo_eval.web.templating import go_to, render
 from robo_eval_incidents.accounts import Role
-from robo_eval_incidents.web.deps import Person, Posted, Site, ThisForm, ThisSite, origin_of
-from robo_eval_incidents.web.pages.answers import go_to, status_of
-from robo_eval_incidents.web.pages.login import stay_logged_in
+from robo_eval_incidents.web.deps import Person, Posted, Session, Site, ThisForm, ThisSite
 from robo_eval_incidents.web.permissions import check_admin
-from robo_eval_incidents.web.sessions import Session
-from robo_eval_incidents.web.templating import render
 from robo_eval_incidents.words import Via
 
 router: Final = APIRouter(include_in_schema=False)
@@ -93,7 +92,7 @@ def _page(
         request,
         "account.html.j2",
         session,
-        status=200 if err is None else status_of(err),
+        status=200 if err is None else err.http_status,
         done=done,
         problem="" if err is None else str(err),
         failed=failed,

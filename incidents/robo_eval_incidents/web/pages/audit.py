@@ -14,16 +14,16 @@ from fastapi.responses import HTMLResponse
 from sqlalchemy import URL, make_url, select
 
 from robo_eval.core.errors import InputError
+from robo_eval.web.errors import NotFoundError
+from robo_eval.web.templating import render
 from robo_eval_incidents.database import is_url, secrets_in
 from robo_eval_incidents.kinds import Account, Refusal, View
 from robo_eval_incidents.record import Record, record_of
 from robo_eval_incidents.schema import RECORDS
 from robo_eval_incidents.state import Incident
 from robo_eval_incidents.verify import LogReport, verify_log
-from robo_eval_incidents.web.deps import NotFoundError, Person, Site, ThisForm, ThisSite
+from robo_eval_incidents.web.deps import Person, Session, Site, ThisForm, ThisSite
 from robo_eval_incidents.web.permissions import check_audit, check_verify
-from robo_eval_incidents.web.sessions import Session
-from robo_eval_incidents.web.templating import render
 
 router: Final = APIRouter(include_in_schema=False)
 _ROWS: Final = 200

@@ -10,15 +10,15 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, Response, StreamingResponse
 
 from robo_eval.core.errors import InputError
+from robo_eval.web.errors import NotFoundError
+from robo_eval.web.templating import render
 from robo_eval_incidents import tables
 from robo_eval_incidents.lists import Filter
 from robo_eval_incidents.moments import time_of_day
 from robo_eval_incidents.paper import printed
-from robo_eval_incidents.web.deps import NotFoundError, Person, Site, ThisSite
+from robo_eval_incidents.web.deps import Person, Site, ThisSite
 from robo_eval_incidents.web.files import pieces_of
-from robo_eval_incidents.web.pages.answers import status_of
 from robo_eval_incidents.web.permissions import check_export
-from robo_eval_incidents.web.templating import render
 
 router: Final = APIRouter(include_in_schema=False)
 _KINDS: Final = {
@@ -61,7 +61,7 @@ def export(
             request,
             "export.html.j2",
             session,
-            status=status_of(err),
+            status=err.http_status,
             problem=str(err),
             since=since,
             until=until,

@@ -10,6 +10,9 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, Response, StreamingResponse
 
 from robo_eval.core.errors import InputError
+from robo_eval.web.errors import ForbiddenError, NotFoundError
+from robo_eval.web.security import UPLOAD
+from robo_eval.web.templating import go_to, render
 from robo_eval_incidents.facts import history, of_incident
 from robo_eval_incidents.kinds import (
     KINDS,
@@ -27,9 +30,9 @@ from robo_eval_incidents.kinds import (
 from robo_eval_incidents.state import Incident, RefusedError, check
 from robo_eval_incidents.web import forms
 from robo_eval_incidents.web.deps import (
-    NotFoundError,
     Person,
     Posted,
+    Session,
     Site,
     ThisForm,
     ThisSite,
@@ -47,12 +50,8 @@ from robo_eval_incidents.web.files import (
     recorded_evidence,
     thumbnail,
 )
-from robo_eval_incidents.web.pages.answers import go_to, status_of
-from robo_eval_incidents.web.permissions import ForbiddenError, check_record, may_record
+from robo_eval_incidents.web.permissions import check_record, may_record
 from robo_eval_incidents.web.plot import event_plot
-from robo_eval_incidents.web.security import UPLOAD
-from robo_eval_incidents.web.sessions import Session
-from robo_eval_incidents.web.templating import render
 from robo_eval_incidents.words import Via
 
 router: Final = APIRouter(include_in_schema=False)
@@ -169,7 +168,7 @@ def _again(
         problem=str(err),
         failed=what,
         typed=form.fields,
-        status=status_of(err),
+        status=err.http_status,
     )
 
 

@@ -9,12 +9,11 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from robo_eval.core.errors import InputError
+from robo_eval.web.templating import is_part, render
 from robo_eval_incidents.lists import WORDS, Filter, Page, list_incidents
 from robo_eval_incidents.moments import time_of_day
 from robo_eval_incidents.text import name_of
 from robo_eval_incidents.web.deps import Person, ThisSite
-from robo_eval_incidents.web.pages.answers import status_of
-from robo_eval_incidents.web.templating import is_part, render
 
 router: Final = APIRouter(include_in_schema=False)
 FILTERS: Final = (
@@ -39,7 +38,7 @@ def show_list(
     try:
         page = list_incidents(site.log, filter_of(asked), after=after, limit=_ROWS)
     except InputError as err:
-        problem, status = str(err), status_of(err)
+        problem, status = str(err), err.http_status
     older = None if page.next is None else f"/incidents?{urlencode({**asked, 'after': page.next})}"
     # htmx asks for further rows only to put them below those that are there.
     template = "rows.html.j2" if is_part(request) and after is not None else "list.html.j2"

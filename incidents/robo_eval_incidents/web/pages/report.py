@@ -9,16 +9,14 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, Response
 
 from robo_eval.core.errors import InputError
+from robo_eval.web.templating import go_to, render
 from robo_eval_incidents.hours import Finding, find_time, speaking_against
 from robo_eval_incidents.kinds import Nil, Report
 from robo_eval_incidents.moments import field_time
 from robo_eval_incidents.record import Record
 from robo_eval_incidents.web import forms
-from robo_eval_incidents.web.deps import Person, Posted, Site, ThisForm, ThisSite
-from robo_eval_incidents.web.pages.answers import go_to, status_of
+from robo_eval_incidents.web.deps import Person, Posted, Session, Site, ThisForm, ThisSite
 from robo_eval_incidents.web.permissions import check_record
-from robo_eval_incidents.web.sessions import Session
-from robo_eval_incidents.web.templating import render
 from robo_eval_incidents.words import Via
 
 router: Final = APIRouter(include_in_schema=False)
@@ -89,7 +87,7 @@ def _again(
         template,
         problem=str(err),
         typed=form.fields,
-        status=status_of(err),
+        status=err.http_status,
     )
 
 

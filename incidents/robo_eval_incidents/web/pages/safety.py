@@ -14,6 +14,8 @@ from fastapi.responses import HTMLResponse, Response
 from robo_eval.core.errors import InputError
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.kinds import Side
+from robo_eval.web.errors import NotFoundError
+from robo_eval.web.templating import go_to, render
 from robo_eval_incidents.hours import (
     TITLES,
     Hours,
@@ -28,11 +30,8 @@ from robo_eval_incidents.moments import time_of_day
 from robo_eval_incidents.standing import SideStanding, Standing, standing
 from robo_eval_incidents.trends import trends
 from robo_eval_incidents.web import forms
-from robo_eval_incidents.web.deps import NotFoundError, Person, Site, ThisForm, ThisSite
-from robo_eval_incidents.web.pages.answers import go_to, status_of
+from robo_eval_incidents.web.deps import Person, Session, Site, ThisForm, ThisSite
 from robo_eval_incidents.web.permissions import check_record, may_record
-from robo_eval_incidents.web.sessions import Session
-from robo_eval_incidents.web.templating import render
 from robo_eval_incidents.words import SIDES, Severity, Via
 
 router: Final = APIRouter(include_in_schema=False)
@@ -108,7 +107,7 @@ def log_hours(request: Request, site: ThisSite, form: ThisForm) -> Response:
     except InputError as err:
         return _page(
             request, site, form.session, asked,
-            problem=str(err), status=status_of(err), failed="hours", typed=form.fields,
+            problem=str(err), status=err.http_status, failed="hours", typed=form.fields,
         )  # fmt: skip
     return go_to(request, f"/safety?logged={record.name}#times")
 
@@ -136,7 +135,7 @@ def withdraw(request: Request, site: ThisSite, form: ThisForm, record_id: str) -
             form.session,
             asked,
             problem=f"number {time.name}: {err}",
-            status=status_of(err),
+            status=err.http_status,
             failed=time.record_id,
             reason=form.fields.get("reason", ""),
         )
@@ -156,7 +155,7 @@ def show_trends(
         zone = request.query_params.get("zone", "").strip() or "UTC"
         found = trends(site.log, months=count, robot=robot or None, zone=zone)
     except InputError as err:
-        problem, status = str(err), status_of(err)
+        problem, status = str(err), err.http_status
     rates = [] if found is None else [one.rate for one in found.months]
     highest = max((one.high or 0.0 for one in rates), default=0.0)
     return render(
@@ -196,7 +195,7 @@ def _page(
     try:
         found, exposure, times, more = _found(site, asked)
     except InputError as err:
-        problem, status = str(err), status_of(err)
+        problem, status = str(err), err.http_status
     return render(
         request,
         "safety.html.j2",

@@ -10,13 +10,12 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse
 
 from robo_eval.core.errors import InputError
+from robo_eval.web.templating import render
 from robo_eval_incidents.clocks import Deadline, due
 from robo_eval_incidents.lists import Todo, todo
 from robo_eval_incidents.record import now
 from robo_eval_incidents.text import LATEST_NS, name_of
 from robo_eval_incidents.web.deps import Person, Site, ThisSite
-from robo_eval_incidents.web.pages.answers import status_of
-from robo_eval_incidents.web.templating import render
 
 router: Final = APIRouter(include_in_schema=False)
 _ROWS: Final = 50
@@ -69,7 +68,7 @@ def show_todo(
             clocks = due(site.log, robot=asked.robot or None)
             clocks = [one for one in clocks if not asked.overdue or one.is_late(now_ns)]
     except InputError as err:
-        problem, status = str(err), status_of(err)
+        problem, status = str(err), err.http_status
     end = after + len(found.rows)
     return render(
         request,

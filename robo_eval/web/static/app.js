@@ -3,13 +3,15 @@
 
 const user = document.body.dataset.user ?? "";
 const toast = document.getElementById("offline");
+const unreachable = toast.querySelector("[data-why]").textContent;
 
-// Typing another robot chooses it, and choosing a robot empties that field.
+// Typing another one (`other_NAME`) chooses it, and choosing one (`NAME`) empties that field.
 document.addEventListener("input", (event) => {
   const { name, form, value } = event.target;
-  if (name === "other_robot" && value)
-    form.querySelectorAll("[name=robot]").forEach((one) => (one.checked = false));
-  if (name === "robot" && form?.elements.other_robot) form.elements.other_robot.value = "";
+  if (name?.startsWith("other_") && value)
+    form.querySelectorAll(`[name=${name.slice(6)}]`).forEach((one) => (one.checked = false));
+  const other = form?.elements[`other_${name}`];
+  if (other) other.value = "";
 });
 
 // Times: pages are written in UTC, and shown in the zone of this browser. -------------------------
@@ -131,8 +133,8 @@ const unsent = (text) => () => {
 };
 
 document.addEventListener("htmx:beforeRequest", () => (toast.hidden = true));
-document.addEventListener("htmx:sendError", unsent("The incident log cannot be reached."));
-document.addEventListener("htmx:timeout", unsent("The incident log does not answer."));
+document.addEventListener("htmx:sendError", unsent(unreachable));
+document.addEventListener("htmx:timeout", unsent(unreachable.replace("cannot be reached", "does not answer")));
 document.addEventListener("htmx:afterRequest", (event) => {
   const { elt, xhr } = event.detail;
   const isRecorded = xhr.status >= 200 && xhr.status < 300;
@@ -153,7 +155,8 @@ function earlier(field, minutes) {
 
 document.addEventListener("click", (event) => {
   const button = event.target.closest("[data-earlier]");
-  if (button) earlier(button.form.elements.happened, Number(button.dataset.earlier));
+  const field = button?.form.querySelector("[type=datetime-local]");
+  if (field) earlier(field, Number(button.dataset.earlier));
 });
 
 /** What was refused is read out and seen first. */

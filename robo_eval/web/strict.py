@@ -12,8 +12,7 @@ from fastapi.responses import JSONResponse, Response
 from fastapi.routing import APIRoute
 
 from robo_eval.core.errors import InputError
-from robo_eval_incidents.web.deps import LoggedOutError
-from robo_eval_incidents.web.pages.answers import status_of
+from robo_eval.web.errors import LoggedOutError
 
 MOST_DEPTH: Final = 20
 """How deeply lists and objects of a body are nested at most."""
@@ -98,7 +97,7 @@ class StrictRoute(APIRoute):
                 return problem(err.status_code, str(err.detail))
             except InputError as err:
                 return problem(
-                    status_of(err), str(err), is_logged_out=isinstance(err, LoggedOutError)
+                    err.http_status, str(err), is_logged_out=isinstance(err, LoggedOutError)
                 )
 
         return answer
@@ -106,6 +105,7 @@ class StrictRoute(APIRoute):
 
 def problem(status: int, text: str, *, is_logged_out: bool = False) -> Response:
     """What says why nothing was done."""
+    # Not `Basic`: a browser would ask for a password, keep it, and send it with every call.
     headers = {"www-authenticate": 'Bearer realm="robo-eval"'} if is_logged_out else None
     # Half of a character that is written in two has no bytes.
     line = " ".join(text.encode("utf-8", "backslashreplace").decode().split())

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse
+from starlette.status import WS_1009_MESSAGE_TOO_BIG
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 MOST_BYTES: Final = 256 * 1024
@@ -39,25 +40,30 @@ class Guarded:
     """Adds headers to every answer, and refuses requests that are too long or meant for others.
 
     A page of somebody else whose name leads here for a moment could otherwise read as if it were
-    ours (DNS rebinding); an address can lead nowhere else.
+    ours (DNS rebinding); an address can lead nowhere else. Of WebSockets it refuses as well those
+    that a page of another site opens, and ends those by which too long a message comes.
 
     Args:
         app: The application.
         names: Names of this site.
+        most_message: Bytes of one message of a WebSocket at most.
     """
 
-    def __init__(self, app: ASGIApp, names: Iterable[str]) -> None:
+    def __init__(
+        self, app: ASGIApp, names: Iterable[str], *, most_message: int = MOST_BYTES
+    ) -> None:
         self._app = app
         self._names = frozenset(name.lower().rstrip(".") for name in names)
+        self._most_message = most_message
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        if scope["type"] != "http":
+        if scope["type"] not in {"http", "websocket"}:
             await self._app(scope, receive, send)
             return
 
         async def send_guarded(message: Message) -> None:
-            if message["type"] == "http.response.start":
+            if message["type"].endswith("http.response.start"):
                 headers = MutableHeaders(scope=message)
                 for name, value in HEADERS.items():
                     headers[name] = value
@@ -71,6 +77,13 @@ class Guarded:
                 421,
             )
             await refusal(scope, receive, send_guarded)
+            return
+        if scope["type"] == "websocket" and _is_foreign(scope):
+            refusal = PlainTextResponse("a page of another site asks, which it may not\n", 403)
+            await refusal(scope, receive, send_guarded)
+            return
+        if scope["type"] == "websocket":
+            await self._app(scope, *_bounded(receive, send_guarded, self._most_message))
             return
         is_upload = scope["path"].endswith(UPLOAD) and scope["method"] == "POST"
         most = MOST_UPLOAD if is_upload else MOST_BYTES
@@ -102,6 +115,34 @@ def _is_address(host: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _is_foreign(scope: Scope) -> bool:
+    """Whether a page of another site asks; programs that are no browser name no site."""
+    headers = Headers(scope=scope)
+    own = {f"{scheme}://{headers['host']}".lower() for scheme in ("http", "https")}
+    return "origin" in headers and headers["origin"].lower() not in own
+
+
+def _bounded(receive: Receive, send: Send, most: int) -> tuple[Receive, Send]:
+    """The two ends of a WebSocket that is over as soon as too long a message comes."""
+    is_over = False
+
+    async def receive_bounded() -> Message:
+        nonlocal is_over
+        message = await receive()
+        text, data = message.get("text") or "", message.get("bytes") or b""
+        if max(len(data), len(text.encode("utf-8", "surrogatepass"))) <= most:
+            return message
+        is_over = True
+        await send({"type": "websocket.close", "code": WS_1009_MESSAGE_TOO_BIG})
+        return {"type": "websocket.disconnect", "code": WS_1009_MESSAGE_TOO_BIG}
+
+    async def send_bounded(message: Message) -> None:
+        if not is_over:
+            await send(message)
+
+    return receive_bounded, send_bounded
 
 
 def _length_of(scope: Scope) -> int:

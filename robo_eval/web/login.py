@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import re
 import secrets
-from typing import Final
+from typing import Any, Final
 from urllib.parse import unquote
 
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
-from robo_eval_incidents.accounts import BusyError, LoginError, User
-from robo_eval_incidents.web.deps import AnyForm, Site, ThisForm, ThisSite, Visitor, origin_of
-from robo_eval_incidents.web.pages.answers import go_to, status_of
-from robo_eval_incidents.web.sessions import COOKIE, LOGIN_COOKIE, WHOLE_NS
-from robo_eval_incidents.web.templating import render
+from robo_eval.web.accounts import User
+from robo_eval.web.deps import AnyForm, Site, ThisForm, ThisSite, Visitor, origin_of
+from robo_eval.web.errors import BusyError, LoginError
+from robo_eval.web.sessions import WHOLE_NS
+from robo_eval.web.templating import go_to, render
 
 router: Final = APIRouter(include_in_schema=False)
 _OWN_PATH: Final = re.compile(r"/(?!/)[!-\[\]-~]{0,2000}")
@@ -33,7 +33,7 @@ def show_login(request: Request, site: ThisSite, found: Visitor, next: str = "/"
 @router.post("/login")
 def log_in(request: Request, site: ThisSite, found: Visitor, fields: AnyForm) -> Response:
     """Open a session, or say that name and password open none."""
-    cookie = request.cookies.get(LOGIN_COOKIE)
+    cookie = request.cookies.get(site.sessions.login_cookie)
     if not site.sessions.fits_login(cookie, fields.get("csrf")):
         problem = "this page was open for too long; please try again"
         return _login_page(request, site, fields.get("next", "/"), problem=problem, status=403)
@@ -49,22 +49,26 @@ def log_in(request: Request, site: ThisSite, found: Visitor, fields: AnyForm) ->
             next_path,
             problem=str(err),
             name=fields.get("name", ""),
-            status=status_of(err),
+            status=err.http_status,
         )
     if found is not None:
         site.sessions.end(found)
     answer = RedirectResponse(own_path(fields.get("next", "/")), status_code=303)
     stay_logged_in(request, site, user, answer)
-    answer.delete_cookie(LOGIN_COOKIE)
+    answer.delete_cookie(site.sessions.login_cookie)
     return answer
 
 
-def stay_logged_in(request: Request, site: Site, user: User, answer: Response) -> None:
+def stay_logged_in(request: Request, site: Site[Any], user: User, answer: Response) -> None:
     """Begin a session, whose token goes along with an answer."""
     # No `max_age`: closing the browser ends it, the server does after a shift. `lax`: a link in an
     # e-mail finds whoever is logged in; forms of other sites still come without it.
     answer.set_cookie(
-        COOKIE, site.sessions.begin(user), httponly=True, samesite="lax", secure=_is_tls(request)
+        site.sessions.cookie,
+        site.sessions.begin(user),
+        httponly=True,
+        samesite="lax",
+        secure=_is_tls(request),
     )
 
 
@@ -73,20 +77,20 @@ def log_out(request: Request, site: ThisSite, form: ThisForm) -> Response:
     """End the session."""
     site.sessions.end(form.session)
     answer = go_to(request, "/login")
-    answer.delete_cookie(COOKIE)
+    answer.delete_cookie(site.sessions.cookie)
     return answer
 
 
 def _login_page(
     request: Request,
-    site: Site,
+    site: Site[Any],
     next_path: str,
     *,
     problem: str = "",
     name: str = "",
     status: int = 200,
 ) -> HTMLResponse:
-    cookie = request.cookies.get(LOGIN_COOKIE) or secrets.token_urlsafe(24)
+    cookie = request.cookies.get(site.sessions.login_cookie) or secrets.token_urlsafe(24)
     page = render(
         request,
         "login.html.j2",
@@ -98,7 +102,7 @@ def _login_page(
         hours=WHOLE_NS // (3_600 * 10**9),
     )
     page.set_cookie(
-        LOGIN_COOKIE,
+        site.sessions.login_cookie,
         cookie,
         max_age=_LOGIN_S,
         httponly=True,
