@@ -12,7 +12,6 @@ from robo_eval.web import accounts
 from robo_eval_incidents.database import IncidentLogError
 from robo_eval_incidents.kinds import Account, Refusal
 from robo_eval_incidents.log import IncidentLog
-from robo_eval_incidents.schema import SESSIONS, USERS
 from robo_eval_incidents.text import name_of
 from robo_eval_incidents.words import Via
 
@@ -76,7 +75,7 @@ class Accounts(accounts.Accounts[User]):
     verbs = "robo-eval incidents user"
 
     def __init__(self, log: IncidentLog, *, floor_s: float = accounts.FLOOR_S) -> None:
-        super().__init__(log.database, USERS, SESSIONS, floor_s=floor_s)
+        super().__init__(log.database, floor_s=floor_s)
         self._log = log
 
     def check_name(self, name: str) -> str:

@@ -18,8 +18,7 @@ from sqlalchemy import (
     event,
 )
 
-from robo_eval.web.accounts import users_table
-from robo_eval.web.sessions import sessions_table
+from robo_eval.web import accounts
 
 METADATA: Final = MetaData()
 VERSION: Final = "4"
@@ -168,7 +167,7 @@ for _name in ("total_ns", "km"):
     Index(f"times_with_{_name}", TIMES.c[_name], sqlite_where=_has, postgresql_where=_has)
 Index("times_by_trial", TIMES.c.trial, TIMES.c.robot, TIMES.c.side)
 
-USERS: Final = users_table(METADATA)
+USERS: Final = accounts.USERS.to_metadata(METADATA)
 """Accounts of the web page. What they may do is a record as well."""
 
-SESSIONS: Final = sessions_table(METADATA)
+SESSIONS: Final = accounts.SESSIONS.to_metadata(METADATA)

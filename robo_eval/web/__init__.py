@@ -3,21 +3,21 @@
 A site is made of five things:
 
 1. A database with `reading()` and `writing()`, each a context of an SQLAlchemy connection, and in
-   it the tables of `accounts.users_table(METADATA)` and `sessions.sessions_table(METADATA)`.
+   it `accounts.USERS` and `accounts.SESSIONS` (`TABLES.create_all`, or `to_metadata`).
 2. Who may log in: a class of `accounts.Accounts[User]` says `kind`, `roles` and `verbs`, and may
    override `check_name`, `note_change` and `note_refused`; passwords are hashed, accounts locked,
-   and while somebody guesses there is room for others. Anything else will do that has
-   `log_in(name, password, origin)`, such as one for which the token of a team is the password.
-3. Who is logged in: `sessions.Sessions(database, SESSIONS, accounts.find, cookie=...)`. The cookie
-   has a name of its own because browsers send those of a machine to each of its ports. Where
-   programs have tokens of another kind, override `find(token, for_program=True)`.
+   and while somebody guesses there is room for others. Where there are tokens of teams in place of
+   accounts, any function of name, password and origin will do that returns a `User`.
+3. Who is logged in: `sessions.Sessions(database, accounts.find, cookie=...)`. The cookie has a
+   name of its own because browsers send those of a machine to each of its ports. Where programs
+   have tokens of another kind, override `find(token, for_program=True)`.
 4. Pages: `templating.environment(package)` finds templates in the folder `templates` of a package.
    They extend `base.html.j2`, which the site may have of its own, as an extension of
    `web/base.html.j2` with the blocks `home`, `pages`, `action`, `who` and `notice`; so may
    `login.html.j2` and `error.html.j2`. Pieces are in `web/parts.html.j2`. Routers answer by
    `templating.render(request, name, session, ...)` and `go_to`, and ask by what is in `deps`:
    `ThisSite`, `Visitor`, `Person`, `ThisForm`, `ThisUpload`.
-5. `deps.Site(name=..., accounts=..., sessions=..., templates=..., static=..., api=...,
+5. `deps.Site(name=..., log_in=accounts.log_in, sessions=..., templates=..., static=..., api=...,
    is_public=...)`, or a class of it with what else pages work with, and its `shown` and `close`.
 
 `app.make_app(site, pages, api, names=..., most_message=...)` makes the application: own names only,

@@ -14,19 +14,7 @@ from enum import StrEnum
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
-from sqlalchemy import (
-    BigInteger,
-    Column,
-    ColumnElement,
-    Connection,
-    Integer,
-    MetaData,
-    Table,
-    Text,
-    delete,
-    select,
-    update,
-)  # fmt: skip
+import sqlalchemy as sa
 
 from robo_eval.core.errors import InputError, MissingExtraError, pip_install
 from robo_eval.core.names import person_key
@@ -56,25 +44,40 @@ FLOOR_S: Final = 0.4
 class Database(Protocol):
     """Where a site keeps accounts and sessions; of an engine `connect` and `begin` would do."""
 
-    def reading(self) -> AbstractContextManager[Connection]:
+    def reading(self) -> AbstractContextManager[sa.Connection]:
         """A connection to read by."""
 
-    def writing(self) -> AbstractContextManager[Connection]:
+    def writing(self) -> AbstractContextManager[sa.Connection]:
         """A transaction: on any error no change is made."""
 
 
-def users_table(metadata: MetaData) -> Table:
-    """Accounts of web pages."""
-    return Table(
-        "users",
-        metadata,
-        Column("name", Text, primary_key=True),
-        Column("shown_name", Text, nullable=False),
-        Column("password_hash", Text, nullable=False),
-        Column("roles", Text, nullable=False),
-        Column("failures", Integer, nullable=False, server_default="0"),
-        Column("locked_until_ns", BigInteger, nullable=False, server_default="0"),
-    )
+TABLES: Final = sa.MetaData()
+"""What a database needs for accounts and sessions; `to_metadata` puts each into a schema."""
+
+USERS: Final = sa.Table(
+    "users",
+    TABLES,
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("shown_name", sa.Text, nullable=False),
+    sa.Column("password_hash", sa.Text, nullable=False),
+    sa.Column("roles", sa.Text, nullable=False),
+    sa.Column("failures", sa.Integer, nullable=False, server_default="0"),
+    sa.Column("locked_until_ns", sa.BigInteger, nullable=False, server_default="0"),
+)
+"""Accounts of web pages."""
+
+SESSIONS: Final = sa.Table(
+    "sessions",
+    TABLES,
+    sa.Column("token_sha256", sa.LargeBinary, primary_key=True),
+    sa.Column("user", sa.Text, nullable=False),
+    sa.Column("csrf", sa.Text, nullable=False),
+    sa.Column("started_ns", sa.BigInteger, nullable=False),
+    sa.Column("seen_ns", sa.BigInteger, nullable=False),
+)
+"""Who is logged in. Of a token only its digest is kept."""
+
+sa.Index("sessions_by_user", SESSIONS.c.user)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,8 +117,6 @@ class Accounts(Generic[_User]):
 
     Args:
         database: Where they are kept.
-        users: In which table of `users_table`.
-        sessions: The table of who is logged in.
         floor_s: How long a refused login takes at least.
 
     Attributes:
@@ -134,12 +135,8 @@ class Accounts(Generic[_User]):
     # Each hash takes 64 MiB; many at once must not take the memory of the machine.
     _hashing: Final = threading.BoundedSemaphore(2)
 
-    def __init__(
-        self, database: Database, users: Table, sessions: Table, *, floor_s: float = FLOOR_S
-    ) -> None:
+    def __init__(self, database: Database, *, floor_s: float = FLOOR_S) -> None:
         self._database = database
-        self._users = users
-        self._sessions = sessions
         self._floor_s = floor_s
         self._hasher = _hasher()
         self._lock = threading.Lock()
@@ -198,7 +195,7 @@ class Accounts(Generic[_User]):
             self._change(found.key, **row)
         else:
             with self._database.writing() as connection:
-                connection.execute(self._users.insert().values(name=person_key(name), **row))
+                connection.execute(USERS.insert().values(name=person_key(name), **row))
         return self.kind(key=person_key(name), name=name, roles=wanted)
 
     def set_roles(self, name: str, roles: Iterable[str], *, by: str, via: str = "cli") -> _User:
@@ -248,26 +245,23 @@ class Accounts(Generic[_User]):
 
     def _change(self, key: str, **values: object) -> None:
         with self._database.writing() as connection:
-            connection.execute(update(self._users).where(self._is(key)).values(**values))
-
-    def _is(self, key: str) -> ColumnElement[bool]:
-        return self._users.c.name == key
+            connection.execute(sa.update(USERS).where(USERS.c.name == key).values(**values))
 
     def _log_out(self, key: str) -> None:
         with self._database.writing() as connection:
-            connection.execute(delete(self._sessions).where(self._sessions.c.user == key))
+            connection.execute(sa.delete(SESSIONS).where(SESSIONS.c.user == key))
 
     # Asking ------------------------------------------------------------------------------------
 
     def list(self) -> Sequence[_User]:
         """All accounts, closed ones included, by name."""
         with self._database.reading() as connection:
-            rows = connection.execute(select(self._users).order_by(self._users.c.name)).all()
+            rows = connection.execute(sa.select(USERS).order_by(USERS.c.name)).all()
         return [self._user(row) for row in rows]
 
     def find(self, name: str) -> _User | None:
         """The account of a name; None if there is none."""
-        query = select(self._users).where(self._is(person_key(name)))
+        query = sa.select(USERS).where(USERS.c.name == person_key(name))
         with self._database.reading() as connection:
             row = connection.execute(query).first()
         return None if row is None else self._user(row)
@@ -369,15 +363,15 @@ class Accounts(Generic[_User]):
         now_ns = time.time_ns()
         key = person_key(name)
         with self._database.writing() as connection:
-            query = select(self._users).where(self._is(key))
+            query = sa.select(USERS).where(USERS.c.name == key)
             row = connection.execute(query.with_for_update()).first()
             is_locked = row is not None and _is_locked(row.failures, row.locked_until_ns, now_ns)
             if row is not None and not is_locked:
                 # Counted before the password is looked at, so that many tries at once count too.
                 failures = row.failures + 1
                 connection.execute(
-                    update(self._users)
-                    .where(self._is(key))
+                    sa.update(USERS)
+                    .where(USERS.c.name == key)
                     .values(failures=failures, locked_until_ns=_locked_until(failures, now_ns))
                 )
         can_open = row is not None and bool(row.password_hash)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, Final, Generic, Protocol, TypeVar
+from typing import Annotated, Any, BinaryIO, Final, Generic, TypeVar
 from urllib.parse import parse_qsl
 
 import jinja2
@@ -20,18 +20,10 @@ from robo_eval.web.errors import ForbiddenError, FormError, LoggedOutError
 from robo_eval.web.sessions import Session, Sessions
 
 _User = TypeVar("_User", bound=User)
-_Opened = TypeVar("_Opened", bound=User, covariant=True)
 
 FORM_TYPE: Final = "application/x-www-form-urlencoded"
 _MOST_FILES: Final = 20
 _MOST_FIELDS: Final = 200
-
-
-class LogsIn(Protocol[_Opened]):
-    """What opens an account; `Accounts` is one."""
-
-    def log_in(self, name: str, password: str, origin: str = "") -> _Opened:
-        """The account that a name and a password open, or a `LoginError`."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -40,7 +32,7 @@ class Site(Generic[_User]):
 
     Attributes:
         name: What people call it, such as `incident log`.
-        accounts: Who may use it.
+        log_in: Opens an account, by name, password and where they come from, or is a `LoginError`.
         sessions: Who is logged in.
         templates: Of `environment`.
         static: Folder of its own style sheets and programs, which come before those of this room.
@@ -49,7 +41,7 @@ class Site(Generic[_User]):
     """
 
     name: str
-    accounts: LogsIn[_User]
+    log_in: Callable[[str, str, str], _User]
     sessions: Sessions[_User]
     templates: jinja2.Environment
     static: Path | None = None
@@ -230,7 +222,7 @@ def session_of_program(call: HTTPConnection, asks_for: str) -> Session[Any]:
     kind, _, value = call.headers.get("authorization", "").partition(" ")
     if kind.lower() == "basic":
         given = _name_and_password(value.strip())
-        return site.sessions.of_call(site.accounts.log_in(*given, origin_of(call)))
+        return site.sessions.of_call(site.log_in(*given, origin_of(call)))
     found = (
         site.sessions.find(value.strip(), for_program=True) if kind.lower() == "bearer" else None
     )

@@ -38,9 +38,7 @@ def log_in(request: Request, site: ThisSite, found: Visitor, fields: AnyForm) ->
         problem = "this page was open for too long; please try again"
         return _login_page(request, site, fields.get("next", "/"), problem=problem, status=403)
     try:
-        user = site.accounts.log_in(
-            fields.get("name", ""), fields.get("password", ""), origin_of(request)
-        )
+        user = site.log_in(fields.get("name", ""), fields.get("password", ""), origin_of(request))
     except (LoginError, BusyError) as err:
         next_path = fields.get("next", "/")
         return _login_page(

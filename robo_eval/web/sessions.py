@@ -11,24 +11,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
-from sqlalchemy import (
-    BigInteger,
-    Column,
-    ColumnElement,
-    Index,
-    LargeBinary,
-    MetaData,
-    Table,
-    Text,
-    delete,
-    or_,
-    select,
-    update,
-)  # fmt: skip
+from sqlalchemy import ColumnElement, delete, or_, select, update
 from sqlalchemy.exc import SQLAlchemyError
 
 from robo_eval.core.errors import InputError
-from robo_eval.web.accounts import Database, User
+from robo_eval.web.accounts import SESSIONS, Database, User
 
 _User = TypeVar("_User", bound=User)
 
@@ -42,21 +29,6 @@ _SEEN_NS: Final = 60 * 10**9
 """How exactly it is kept when a session was last used."""
 _SLACK_NS: Final = 60 * 10**9
 """How far a clock may have been set back without ending sessions."""
-
-
-def sessions_table(metadata: MetaData) -> Table:
-    """Who is logged in. Of a token only its digest is kept."""
-    made = Table(
-        "sessions",
-        metadata,
-        Column("token_sha256", LargeBinary, primary_key=True),
-        Column("user", Text, nullable=False),
-        Column("csrf", Text, nullable=False),
-        Column("started_ns", BigInteger, nullable=False),
-        Column("seen_ns", BigInteger, nullable=False),
-    )
-    Index("sessions_by_user", made.c.user)
-    return made
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +55,6 @@ class Sessions(Generic[_User]):
 
     Args:
         database: Where they are kept.
-        table: In which table of `sessions_table`.
         find_user: The account of a key; None if there is none.
         cookie: Name of the cookie with the token: browsers send one to each port of a machine, so
             that no two sites have the same.
@@ -92,13 +63,11 @@ class Sessions(Generic[_User]):
     def __init__(
         self,
         database: Database,
-        table: Table,
         find_user: Callable[[str], _User | None],
         *,
         cookie: str = COOKIE,
     ) -> None:
         self._database = database
-        self._table = table
         self._find_user = find_user
         self._key = secrets.token_bytes(32)
         self.cookie: Final = cookie
@@ -109,9 +78,9 @@ class Sessions(Generic[_User]):
         token = secrets.token_urlsafe(32)
         now_ns = time.time_ns()
         with self._database.writing() as connection:
-            connection.execute(delete(self._table).where(self._is_over(now_ns)))
+            connection.execute(delete(SESSIONS).where(_is_over(now_ns)))
             connection.execute(
-                self._table.insert().values(
+                SESSIONS.insert().values(
                     token_sha256=_digest(token),
                     user=user.key,
                     csrf="" if for_program else secrets.token_urlsafe(32),
@@ -131,7 +100,7 @@ class Sessions(Generic[_User]):
         if not token or len(token) > 100 or not token.isascii():
             return None
         digest, now_ns = _digest(token), time.time_ns()
-        query = select(self._table).where(self._has(digest), ~self._is_over(now_ns))
+        query = select(SESSIONS).where(_has(digest), ~_is_over(now_ns))
         with self._database.reading() as connection:
             row = connection.execute(query).first()
         if row is None or (row.csrf == "") != for_program:
@@ -146,7 +115,7 @@ class Sessions(Generic[_User]):
     def _touch(self, digest: bytes, now_ns: int) -> None:
         # What cannot be written can still be read, until the session is over.
         with suppress(InputError, SQLAlchemyError), self._database.writing() as connection:
-            connection.execute(update(self._table).where(self._has(digest)).values(seen_ns=now_ns))
+            connection.execute(update(SESSIONS).where(_has(digest)).values(seen_ns=now_ns))
 
     def of_call(self, user: _User) -> Session[_User]:
         """What stands for a session where a program sends name and password with every call.
@@ -164,7 +133,7 @@ class Sessions(Generic[_User]):
     def end(self, session: Session[_User]) -> None:
         """End a session."""
         with self._database.writing() as connection:
-            connection.execute(delete(self._table).where(self._has(session.digest)))
+            connection.execute(delete(SESSIONS).where(_has(session.digest)))
 
     # Before somebody is logged in, a form is bound to a cookie of its own.
 
@@ -178,17 +147,19 @@ class Sessions(Generic[_User]):
             return False
         return hmac.compare_digest(self.login_token(cookie).encode(), (token or "").encode())
 
-    def _has(self, digest: bytes) -> ColumnElement[bool]:
-        return self._table.c.token_sha256 == digest
-
-    def _is_over(self, now_ns: int) -> ColumnElement[bool]:
-        return or_(
-            self._table.c.started_ns < now_ns - WHOLE_NS,
-            self._table.c.seen_ns < now_ns - IDLE_NS,
-            # The clock was set back: how old it is cannot be known.
-            self._table.c.started_ns > now_ns + _SLACK_NS,
-        )
-
 
 def _digest(token: str) -> bytes:
     return hashlib.sha256(token.encode()).digest()
+
+
+def _has(digest: bytes) -> ColumnElement[bool]:
+    return SESSIONS.c.token_sha256 == digest
+
+
+def _is_over(now_ns: int) -> ColumnElement[bool]:
+    return or_(
+        SESSIONS.c.started_ns < now_ns - WHOLE_NS,
+        SESSIONS.c.seen_ns < now_ns - IDLE_NS,
+        # The clock was set back: how old it is cannot be known.
+        SESSIONS.c.started_ns > now_ns + _SLACK_NS,
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, NoReturn
+from typing import Any, ClassVar, Final, NoReturn
 
 from fastapi import HTTPException, Request
 from fastapi.exceptions import RequestValidationError
@@ -82,7 +82,13 @@ class StrictRequest(Request):
 
 
 class StrictRoute(APIRoute):
-    """A call whose body is read strictly, and whose errors are one line of JSON."""
+    """A call whose body is read strictly, and whose errors are one line of JSON.
+
+    Attributes:
+        body: What a body consists of, for messages.
+    """
+
+    body: ClassVar[str] = "JSON"
 
     def get_route_handler(self) -> Callable[[Request], Awaitable[Response]]:  # type: ignore[override]
         """What answers a request."""
@@ -92,7 +98,7 @@ class StrictRoute(APIRoute):
             try:
                 return await handler(StrictRequest(request.scope, request.receive))
             except RequestValidationError as err:
-                return problem(422, _first(err))
+                return problem(422, _first(err, self.body))
             except HTTPException as err:
                 return problem(err.status_code, str(err.detail))
             except InputError as err:
@@ -112,16 +118,17 @@ def problem(status: int, text: str, *, is_logged_out: bool = False) -> Response:
     return JSONResponse({"detail": line[:_MOST_SHOWN]}, status_code=status, headers=headers)
 
 
-def _first(err: RequestValidationError) -> str:
+def _first(err: RequestValidationError, body: str) -> str:
     errors = err.errors()
     first = errors[0]
     cause = first.get("ctx", {})
     if isinstance(cause.get("error"), InputError):
         return str(cause["error"])
+    tag = cause.get("discriminator", "").strip("'")
     if first["type"] == "union_tag_not_found":
-        return "kind: is missing; the body is {kind, fields, about, record_id}"
+        return f"{tag}: is missing; the body is {body}"
     if first["type"] == "union_tag_invalid":
-        return f"kind: is {cause['tag']!r:.60}; there are {cause['expected_tags']}"
+        return f"{tag}: is {cause['tag']!r:.60}; there are {cause['expected_tags']}"
     place = [str(part) for part in first["loc"]]
     named = place[1:] if place[:1] in (["body"], ["query"], ["path"]) else place
     field = ".".join(named)[:80]

@@ -63,7 +63,12 @@ _PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
     503: {"model": Problem, "description": "The log cannot be read or written at the moment."},
 }
 
-router: Final = APIRouter(route_class=StrictRoute, responses=_PROBLEMS)
+
+class _Route(StrictRoute):
+    body = "{kind, fields, about, record_id}"
+
+
+router: Final = APIRouter(route_class=_Route, responses=_PROBLEMS)
 
 _ID: Final = r"^([0-9a-f-]{8,36})$"
 _ABOUT: Final = "Id of an incident, or its beginning of 8 characters or more."

@@ -53,6 +53,7 @@ def make_app(
     accounts = Accounts(log)
     site = Site(
         name="incident log",
+        log_in=accounts.log_in,
         accounts=accounts,
         sessions=Sessions(log, accounts),
         templates=environment(),

@@ -23,7 +23,7 @@ from robo_eval_incidents.database import IncidentLogError
 from robo_eval_incidents.kinds import View
 from robo_eval_incidents.lists import Filter, robots
 from robo_eval_incidents.log import IncidentLog
-from robo_eval_incidents.schema import INCIDENTS, SESSIONS
+from robo_eval_incidents.schema import INCIDENTS
 from robo_eval_incidents.state import Incident
 from robo_eval_incidents.verify import verify_log
 from robo_eval_incidents.words import Severity, Via
@@ -49,7 +49,7 @@ class Sessions(sessions.Sessions[User]):
     """
 
     def __init__(self, log: IncidentLog, accounts: Accounts) -> None:
-        super().__init__(log.database, SESSIONS, accounts.find)
+        super().__init__(log.database, accounts.find)
 
     def view_id(self, session: Session, incident_id: str) -> str:
         """Id of the record that an incident was looked at in a session: always the same.
@@ -103,6 +103,7 @@ class Site(deps.Site[User]):
     """What the pages work with.
 
     Attributes:
+        accounts: Who may use it.
         target: Its path or URL.
         log: The log.
         evidence: Where files of evidence are; None if this machine has none.

@@ -13,17 +13,17 @@ import pytest
 from argon2 import PasswordHasher
 from fastapi import APIRouter, Request, WebSocket
 from fastapi.testclient import TestClient
-from sqlalchemy import MetaData, StaticPool, create_engine
+from sqlalchemy import StaticPool, create_engine
 from starlette.testclient import WebSocketDenialResponse
 from starlette.websockets import WebSocketDisconnect
 
 from robo_eval.core.errors import InputError
 from robo_eval.web import accounts as room
-from robo_eval.web.accounts import User, users_table
+from robo_eval.web.accounts import User
 from robo_eval.web.app import make_app
 from robo_eval.web.deps import Person, Site, ThisForm, Visitor, session_of_program
 from robo_eval.web.security import HEADERS
-from robo_eval.web.sessions import Sessions, sessions_table
+from robo_eval.web.sessions import Sessions
 from robo_eval.web.strict import StrictRoute
 from robo_eval.web.templating import environment, field_of, render
 
@@ -73,22 +73,22 @@ def second_site(templates: str) -> Any:
         async for text in socket.iter_text():
             await socket.send_text(text[::-1])
 
-    metadata = MetaData()
-    users, sessions = users_table(metadata), sessions_table(metadata)
     options = {"poolclass": StaticPool, "connect_args": {"check_same_thread": False}}
     engine = create_engine("sqlite://", **options)
-    metadata.create_all(engine)
+    room.TABLES.create_all(engine)
     database = SimpleNamespace(reading=engine.connect, writing=engine.begin)
-    accounts = Accounts(database, users, sessions, floor_s=0.0)
+    accounts = Accounts(database, floor_s=0.0)
     site = Site(
         name="second site",
-        accounts=accounts,
-        sessions=Sessions(database, sessions, accounts.find, cookie="second"),
+        log_in=accounts.log_in,
+        sessions=Sessions(database, accounts.find, cookie="second"),
         templates=environment(templates),
         api="/v1",
         is_public=True,
     )
-    return make_app(site, [pages], api, names=["testserver"], most_message=100)
+    app = make_app(site, [pages], api, names=["testserver"], most_message=100)
+    app.state.accounts = accounts
+    return app
 
 
 @pytest.fixture
@@ -101,7 +101,7 @@ def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TestClie
     (tmp_path / "second_pages/templates/home.html.j2").write_text(HOME)
     monkeypatch.syspath_prepend(tmp_path)
     app = second_site("second_pages")
-    app.state.site.accounts.add("R. Example", PASSWORD, ["organiser"], by="setup")
+    app.state.accounts.add("R. Example", PASSWORD, ["organiser"], by="setup")
     with TestClient(app, raise_server_exceptions=False, follow_redirects=False) as made:
         yield made
     room._no_hash.cache_clear()
@@ -116,8 +116,8 @@ def token_of(text: str) -> str:
 @pytest.fixture
 def bearer(client: TestClient) -> dict[str, str]:
     """What a program sends."""
-    site = client.app.state.site  # type: ignore[attr-defined]
-    token = site.sessions.begin(site.accounts.find("R. Example"), for_program=True)
+    state = client.app.state  # type: ignore[attr-defined]
+    token = state.site.sessions.begin(state.accounts.find("R. Example"), for_program=True)
     return {"authorization": f"Bearer {token}"}
 
 
