@@ -11,8 +11,10 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from robo_eval.core.defaults import HOLD_OUT
 from robo_eval.core.task import TaskSpec
 from robo_eval.core.wording import counted
+from robo_eval_calibration.made import LEAST, split
 from robo_eval_calibration.recordings import Array, Recording
 
 Verdict = Literal["ok", "warn", "refuse"]
@@ -23,6 +25,10 @@ _LEAST_TICKS: Final = 40
 """Of all recordings: fewer tell hardly more than there are constants and noise to be found."""
 _MANY_TICKS: Final = 100
 """Of fewer, motions look alike by chance, so that units and order are not compared."""
+_TO_ACCEPT: Final = next(
+    count for count in range(99) if min(round(HOLD_OUT * count), count - LEAST) >= LEAST
+)
+"""Recordings of which enough are fitted and enough held out."""
 _JUMP_S: Final = 1.0
 """No control loop waits so long for a state; a clock was set."""
 _RATE_OFF: Final = 0.02
@@ -101,8 +107,12 @@ def _origin(recordings: Sequence[Recording], task: TaskSpec) -> Iterator[Finding
             yield _refuse(f"they are of several {what}s: {several}", "calibrate each by itself")
     if len(recordings) == 1:
         text = "one recording only: its interval holds nothing of how recordings differ"
-        yield _warn(text, "record at least 4")
-    elif len({one.content for one in recordings}) == 1:
+        yield _warn(text, f"record {_TO_ACCEPT} at least")
+    elif len(split(recordings, HOLD_OUT)[1]) < LEAST:
+        text = f"too few of {len(recordings)} recordings are held out for `validate` to accept any"
+        remedy = f"record {_TO_ACCEPT} at least, or say --hold-out, or validate with another trial"
+        yield _warn(text, remedy)
+    if len({one.content for one in recordings}) == 1 < len(recordings):
         text = f"all {len(recordings)} recordings are alike, number by number"
         yield _refuse(text, "record other starts: other seeds")
     else:

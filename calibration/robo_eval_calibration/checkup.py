@@ -107,11 +107,13 @@ def checkup(gathered: Gathered, given: Mapping[str, float]) -> Checkup:
 
 
 def digest_of(gathered: Gathered, given: Mapping[str, float]) -> str:
-    """Digest of the recordings, of what is looked for in them, and of the program."""
+    """Digest of the recordings, of what is looked for in them, of simulator and program."""
+    model = model_of(gathered.recordings[0])
     return digest(
         {
             "given": dict(given),
             "program": __version__,
+            "model": [getattr(model, name, "") for name in ("digest", "engine")],
             "constants": [asdict(one) for one in gathered.task.constants],
             "recordings": [[one.id, one.sha256, one.content] for one in gathered.recordings],
         }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -33,6 +33,7 @@ from robo_eval_calibration.intervals import (
     half_width,
     holds,
     judged,
+    judged_alone,
     random_effects,
 )
 from robo_eval_calibration.recordings import Array, Recording
@@ -212,15 +213,15 @@ def fitted(
         raise InputError("calibration: no recordings were given; one at least is needed")
     model = model or model_of(recordings[0])
     physics = physics_of(model.task)
-    known = [name for one in recordings for name in one.known]
-    for name in (*(given or {}), *(start or {}), *known):
+    known, more = dict(given or {}), [name for one in recordings for name in one.known]
+    for name in (*known, *(start or {}), *more):
         if name not in physics:
             raise unknown_name(f"constant of {model.task.title}", name, physics)
     nominal = {name: one.nominal for name, one in physics.items()}
-    begin = {**nominal, **(start or {}), **(given or {})}
+    begin = {**nominal, **(start or {}), **known}
     if any(one.efforts is None for one in recordings):  # one way for all of them
         recordings = [replace(one, efforts=None) for one in recordings]
-    names = free_names(model.task, recordings, given or {})
+    names = free_names(model.task, recordings, known)
     noise = declared_noise(model.task)
     kind = JOBS[model.task.replay]
     jobs = [
@@ -231,9 +232,9 @@ def fitted(
     # On several threads products of such small matrices take many times as long.
     with threadpool_limits(1):
         if kind is WholeJob:
-            return _WholeCase.of(jobs, bench).told(profiles=False)
+            return _WholeCase.of(jobs, bench).told(profiles=False, given=known)
         case = _Case.of(jobs, bench)
-        return _Case.of(case.jobs_on(), bench).told(profiles=profiles)
+        return _Case.of(case.jobs_on(), bench).told(profiles=profiles, given=known)
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,8 +291,8 @@ class _Case:
             ))  # fmt: skip
         return jobs
 
-    def told(self, *, profiles: bool) -> Fitted:
-        """What there is to be said."""
+    def told(self, *, profiles: bool, given: Collection[str]) -> Fitted:
+        """What there is to be said of constants that are not given."""
         job = self.jobs[0]
         task, free = job.model.task, job.free
         spans = np.subtract(*bounds_of(free)[::-1])
@@ -305,7 +306,7 @@ class _Case:
             left.append(after[rows[-1].any(axis=1)])
         x, s = np.array(values), np.array(sds)
         told = {one.name: (one, x[:, at], s[:, at]) for at, one in enumerate(free)}
-        late = np.array([fit.late for fit in self.fits])
+        late = np.array([fit.late for fit in self.fits if DELAY not in given])
         if late.size:
             told[DELAY] = physics_of(task)[DELAY], late[:, 0], late[:, 1]
         together = {
@@ -358,7 +359,7 @@ class _Case:
         unsettled = sum(not fit.is_settled for fit in self.fits)
         for name, (one, x, s) in told.items():
             if name not in said:  # told by efforts alone
-                said.update(judged([one], halves, np.full((1, 1), 1.0 / max(s.min(), 1e-12))))
+                said[name] = judged_alone(one, halves[name], s)
             if said[name].verdict is Verdict.NOT_IDENTIFIABLE:
                 continue
             beyond = np.maximum(one.low - x, x - one.high) / np.maximum(s, 1e-300)

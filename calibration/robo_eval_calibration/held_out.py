@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from robo_eval.core.task import TaskSpec
-from robo_eval.log.snapshot import Errors, Traced, Traces
+from robo_eval.log.snapshot import Accepted, Errors, Traced, Traces
 from robo_eval.stats.estimate import Estimate
 from robo_eval_calibration.innovations import Model
 from robo_eval_calibration.intervals import random_effects
@@ -24,7 +24,7 @@ _ROWS: Final = 150
 _CHANNELS: Final = 4
 """Times and channels that a snapshot keeps for people to look at."""
 MOST_LEFT: Final = 1.5
-"""Standard deviations of the noise that may be left. A true model leaves 1: fitted to two
+"""Standard deviations of the noise that may be left. A true model leaves 1, or less of noise below the least that is believed: fitted to two
 recordings of a gantry of 30 ticks it left 0.97 to 1.15 of two others, in 20 trials, and of 100
 ticks 1.07 at most."""
 
@@ -45,7 +45,7 @@ class HeldOut:
 
     @property
     def left(self) -> float:
-        """Error with what was found, root mean square over recordings; of noise alone it is 1."""
+        """Error with what was found, root mean square over recordings."""
         return math.sqrt(float(np.mean([one.calibrated**2 for one in self.errors.values()])))
 
     @property
@@ -60,8 +60,8 @@ class HeldOut:
             )
         if self.left > MOST_LEFT:
             return (
-                f"an error of {self.left:.2f} standard deviations of the noise is left; noise alone"
-                f" leaves 1, and {MOST_LEFT} is the most"
+                f"an error of {self.left:.2f} standard deviations of the noise is left;"
+                f" {Accepted.LEAVES}, and {MOST_LEFT} is accepted"
             )
         return None
 

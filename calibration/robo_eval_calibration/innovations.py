@@ -25,9 +25,9 @@ from robo_eval_calibration.recordings import Array, Recording
 DELAY: Final = "delay_s"
 FORCE, MEMORY = "force_noise_n", "force_memory_s"
 """Constants that are the delay of commands, and the size and memory of the hidden force."""
-FLOOR: Final = 0.05
-"""Least noise of a sensor, as a share of what is declared: a channel without any would let errors
-of linearisation rule."""
+FLOOR: Final = {"steps": 0.05, "whole": 0.2}
+"""Least noise that is believed, as a share of what is declared, by how recordings are played: no
+simulator is exact, and a channel without noise would let errors of linearisation rule."""
 _EVALUATIONS: Final = 120
 _LONG: Final = 500
 """Ticks after which a filter is steady, where no formula says how it is then."""
@@ -86,6 +86,13 @@ def declared_noise(task: TaskSpec) -> dict[str, float]:
         for one in task.constants
         if one.stage in (NOISE, DISTURBANCE)
     }
+
+
+def least_noise(task: TaskSpec) -> dict[str, float]:
+    """The least noise that is believed, by constant."""
+    bounds = {one.name: one.low for one in task.constants}
+    share = FLOOR[task.replay]
+    return {name: max(bounds[name], share * size) for name, size in declared_noise(task).items()}
 
 
 def delayed(commands: Array, ticks: float) -> Array:
@@ -416,8 +423,7 @@ def likely_noise(
 ) -> tuple[dict[str, float], float]:
     """Noise of each kind of sensor, size and memory of the hidden force that are most likely.
 
-    No constant of the noise leaves its bounds, and none of a sensor falls below a share of what is
-    declared.
+    No constant of the noise leaves its bounds, or falls below the least that is believed.
 
     Returns:
         Noise by constant, and its `misfit`.
@@ -425,7 +431,8 @@ def likely_noise(
     declared = declared_noise(task)
     bounds = {one.name: one for one in task.constants if one.name in declared}
     names = list(declared)
-    low = np.log([max(bounds[name].low, FLOOR * declared[name]) for name in names])
+    least = least_noise(task)
+    low = np.log([least[name] for name in names])
     high = np.log([bounds[name].high for name in names])
 
     def noise(point: Array) -> dict[str, float]:

@@ -145,6 +145,12 @@ class Judged:
     reason: str | None = None
 
 
+def judged_alone(one: Constant, half: float, sds: ArrayLike) -> Judged:
+    """What is said of a constant that no other hangs together with, told so well in each unit."""
+    rows = np.full((1, 1), 1.0 / max(float(np.min(sds)), 1e-12))
+    return judged([one], {one.name: half}, rows)[one.name]
+
+
 def judged(
     constants: Sequence[Constant],
     half_widths: Mapping[str, float],

@@ -27,13 +27,15 @@ from robo_eval.log.snapshot import (
 )
 from robo_eval_calibration.fit import Fitted, Found
 from robo_eval_calibration.held_out import HeldOut, held_out
-from robo_eval_calibration.innovations import Model, physics_of
+from robo_eval_calibration.innovations import Model, least_noise, physics_of
 from robo_eval_calibration.intervals import Verdict
 from robo_eval_calibration.recordings import Recording
 from robo_eval_calibration.structure import Structure
 
 LEAST: Final = 2
 """Recordings it has to be made from, and as many others that validate it."""
+_FOUND: Final = 1.001
+"""Times the least that is believed from which on noise was found."""
 
 
 def snapshot_name(text: str) -> str:
@@ -100,7 +102,7 @@ def snapshot_of(
     """
     task = model.task
     unit_of = {one: place for place, unit in enumerate(fitted.units) for one in unit}
-    newest = max(one.begun_ns for one in recordings)
+    newest, least = max(one.begun_ns for one in recordings), least_noise(task)
     first = date.fromisoformat(max(one.day for one in recordings)) if newest else _now().date()
     own = {
         stage: {one.name: min(max(fitted.noise[one.name], one.low), one.high)
@@ -134,7 +136,11 @@ def snapshot_of(
             one.name: _identified(one, fitted, [unit_of[other.id] for other in recordings])
             for one in physics_of(task).values()
         },
-        noise=Noise(sensors=own[NOISE], force=own[DISTURBANCE]),
+        noise=Noise(
+            sensors=own[NOISE],
+            force=own[DISTURBANCE],
+            floored=tuple(name for name, size in own[NOISE].items() if size <= _FOUND * least[name]),
+        ),
         residuals=_residuals(fitted, {one.name: one.stage for one in task.constants}),
         digests=Digests(
             environment=getattr(model, "digest", ""),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -73,9 +73,11 @@ def next_motion(
     env = gymnasium.make(task.env, **dict(example.keywords), constants=dict(noise))
     for policy in _agents(task):
         played = [simulated(env, task, policy, seed) for seed in _SEEDS]
-        # Such as would be refused as recordings tell nothing.
+        # Such as would be refused as recordings tell nothing. What drives apply is told as there.
         played = [
-            one for one in played if one.ticks >= LEAST_TICKS and np.ptp(one.commands, axis=0).any()
+            replace(one, efforts=None if example.efforts is None else one.commands)
+            for one in played
+            if one.ticks >= LEAST_TICKS and np.ptp(one.commands, axis=0).any()
         ]
         told[policy] = expected(model, [*there, *played], nominal, noise, given)
     env.close()

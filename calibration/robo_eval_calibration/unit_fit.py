@@ -16,7 +16,7 @@ import numpy as np
 from scipy.optimize import lsq_linear
 
 from robo_eval.core.canonical import digest
-from robo_eval.core.task import Constant
+from robo_eval.core.task import Constant, TaskSpec
 from robo_eval_calibration.innovations import (
     DELAY,
     Model,
@@ -165,13 +165,7 @@ def fit_unit(job: Job) -> UnitFit:
     Raises:
         InputError: If a recording is too short, or cannot be foretold.
     """
-    task, physics = job.model.task, physics_of(job.model.task)
     low, high = bounds_of(job.free)
-    late = np.zeros(0)
-    if DELAY in physics and all(one.efforts is not None for one in job.unit):
-        most = physics[DELAY].high / task.tick_s
-        pairs = task.tick_s * np.array([delay_from_efforts(one, most) for one in job.unit])
-        late = np.array([pairs[:, 0].mean(), np.linalg.norm(pairs[:, 1]) / len(pairs)])
     at = np.clip([job.start[name] for name in job.names], low, high)
     if job.before is None and DELAY in job.names:
         at[job.names.index(DELAY)] = _first_delay(job)
@@ -202,9 +196,19 @@ def fit_unit(job: Job) -> UnitFit:
         values=at + step,
         played=at,
         is_settled=is_settled,
-        late=late,
+        late=late_of(job.model.task, job.unit),
         tracks=tracks,
     )
+
+
+def late_of(task: TaskSpec, unit: Sequence[Recording]) -> Array:
+    """Delay of the efforts of a unit in seconds, and its standard deviation; empty without any."""
+    delay = physics_of(task).get(DELAY)
+    if task.replay != "steps" or delay is None or any(one.efforts is None for one in unit):
+        return np.zeros(0)
+    most = delay.high / task.tick_s
+    pairs = task.tick_s * np.array([delay_from_efforts(one, most) for one in unit])
+    return np.array([pairs[:, 0].mean(), np.linalg.norm(pairs[:, 1]) / len(pairs)])
 
 
 def bounds_of(free: list[Constant]) -> tuple[Array, Array]:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
 from robo_eval.core.task import Constant, TaskSpec
-from robo_eval_calibration.innovations import delayed, physics_of
+from robo_eval_calibration.innovations import FLOOR, delayed, physics_of
 from robo_eval_calibration.intervals import LIKELY
 from robo_eval_calibration.recordings import Array, Recording
 from robo_eval_calibration.unit_fit import Job, UnitFit, step_of
@@ -33,8 +33,6 @@ _GRIPPER, _EFFORT, _FORCE, _TORQUE, _THINGS = (
 )  # fmt: skip
 _DECLARED: Final = {_GRIPPER: 5e-4, _EFFORT: 0.1, _FORCE: 0.3, _TORQUE: 0.03, _THINGS: 5e-4}
 """Noise of what a task declares none of: m, N m, N, N m, m."""
-_FLOOR: Final = 0.2
-"""Least noise that is believed, as a share of what is declared: no simulator is that exact."""
 _TOUCHED_M: Final = 0.005
 """A thing that has moved so far was touched."""
 _CLOSED_M: Final = 0.005
@@ -193,17 +191,20 @@ class WholeJob(Job):
         for name in set(names):
             told = left[:, [one == name for one in names]]
             if np.isfinite(told).any():
-                found[name] *= max(_FLOOR, 1.4826 * float(np.nanmedian(told)))
+                found[name] *= max(FLOOR["whole"], 1.4826 * float(np.nanmedian(told)))
         return found
 
-    def rows(self, constants: Mapping[str, float], sizes: Mapping[str, float]) -> Array:
+    def rows(
+        self, constants: Mapping[str, float], sizes: Mapping[str, float], *, is_found: bool = True
+    ) -> Array:
         """Errors that are known and their derivatives by each free constant, shape (N, 1 + P).
 
+        Of constants that were found large errors hardly count; of others errors are large.
         A difference that is another to the other side is no slope: what contacts make of a little
         more or less counts as noise.
         """
         here = self.misses(constants, sizes)
-        weights = _weights(here)
+        weights = _weights(here) if is_found else np.ones_like(here)
         columns = [weights * here]
         for one in self.free:
             step = max(one.quantum, one.wanted * (_SMALL if one.stage == FREE else _LARGE))
@@ -219,7 +220,7 @@ class WholeJob(Job):
 
     def columns(self) -> Array:
         """Derivatives of the errors by the free constants at the start, shape (N, P)."""
-        return self.rows(self.start, self.declared)[:, 1:]
+        return self.rows(self.start, self.declared, is_found=False)[:, 1:]
 
     def missed(self) -> float:
         """Root mean square error at the start; few large ones hardly count, and noise leaves 1."""

@@ -25,6 +25,7 @@ from robo_eval.cli.output import (
     say,
 )
 from robo_eval.cli.run import PlayOptions
+from robo_eval.core.defaults import HOLD_OUT
 from robo_eval.core.wording import counted
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ def fit(
     out: Annotated[Path, typer.Option(metavar="SNAPSHOT.yaml", help="Snapshot to write.")],
     hold_out: Annotated[
         float, typer.Option(metavar="SHARE", help="Share of the recordings kept to validate it.")
-    ] = 0.25,
+    ] = HOLD_OUT,
     name: Annotated[
         str, typer.Option(metavar="NAME", help="What rows call it; default that of the file.")
     ] = "",
@@ -485,7 +486,7 @@ def _print_fit(snapshot: Snapshot) -> None:
             say(f"{name}: {one.reason}")
     left, noise = snapshot.residuals, snapshot.noise_found
     for name, size in noise.items():
-        say(f"{name}: {size:.3g}")
+        say(f"{name}: {size}")
     if not snapshot.noise.force:
         say("recordings are played whole: no hidden force and no missing one is looked for")
     elif not noise.keys() & snapshot.noise.force.keys():
@@ -509,4 +510,4 @@ def _print_validation(verdict: Accepted) -> None:
     )
     if verdict.fall is not None and verdict.low is not None and verdict.high is not None:
         say(f"the error falls by {verdict.fall:.1%} [{verdict.low:.1%}, {verdict.high:.1%}]")
-    say(f"left: {verdict.left:.2f} standard deviations of the noise; noise alone leaves 1")
+    say(f"left: {verdict.left:.2f} standard deviations of the noise; {verdict.LEAVES}")

@@ -33,7 +33,10 @@ def sizes_of(text: str) -> tuple[int, ...]:
     parts = text.split(",")
     if not all(re.fullmatch(r"\s*0*[1-9]\d{0,5}\s*", part) for part in parts):
         raise InputError(f"--recordings: numbers such as 1,2,4,8 are needed, given {text!r:.80}")
-    return tuple(int(part) for part in parts)
+    numbers = [int(part) for part in parts]
+    for twice in {one for one in numbers if numbers.count(one) > 1}:
+        raise InputError(f"--recordings: {twice} is there twice; name each number once")
+    return tuple(numbers)
 
 
 def asked_ranges(texts: Sequence[str], task: TaskSpec) -> dict[str, tuple[float, float]]:

@@ -16,7 +16,7 @@ from robo_eval.core.plan import CalibrationPlan, TrialPlan
 from robo_eval.core.task import task_of
 from robo_eval.core.yaml_form import text_of, validated
 from robo_eval.log.directory import CALIBRATION
-from robo_eval.log.snapshot import read_snapshot
+from robo_eval.log.snapshot import parse_snapshot
 
 _READ: Final[dict[str, str]] = {}
 """Texts of the snapshots that were read, by their SHA-256."""
@@ -73,7 +73,8 @@ def _snapshot(
     """What a snapshot plays, by recording."""
     file = folder / str(entry.file)
     try:
-        snapshot, text = read_snapshot(file), text_of(file, "calibration")
+        text = text_of(file, "calibration")
+        snapshot = parse_snapshot(text, file)
     except InputError as err:
         raise InputError(f"file: {err}") from err
     digest = text_digest(text)
@@ -96,7 +97,7 @@ def _snapshot(
     if not any(recordings.values()):
         raise InputError(f"play: {file} holds nothing of {', '.join(entry.play)}")
     for warning in snapshot.warnings:
-        warn(f"{file}: is played: {warning}")
+        warn(f"{file}: {warning}")
     name = entry.name or snapshot.name
     _READ[digest] = text
     return {

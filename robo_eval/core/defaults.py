@@ -35,6 +35,8 @@ MAX_VOIDS: Final = 0.05
 """Share of attempts that may be void before a policy is flagged."""
 PENALTIES: Final = ("unresolved_conflict", "loop", "chatter", "mode_collapse")
 """What can go wrong between roles, in the order penalties are given in."""
+HOLD_OUT: Final = 0.25
+"""Share of recordings that a calibration keeps to validate it."""
 AXES: Final = ("A", "G", "P", "M", "T", "R", "S", "E", "W", "$")
 """Autonomy, generality, planning, memory, tools, self-revision, sociality, embodiment, world model,
 throughput."""

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from datetime import date, datetime
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
 import yaml
 from pydantic import ConfigDict, Field, Strict, model_validator
@@ -106,6 +106,8 @@ class Noise(Section):
     sensors: dict[str, Annotated[float, Field(ge=0.0)]] = Field(default_factory=dict)
     force: dict[str, Annotated[float, Field(ge=0.0)]] = Field(default_factory=dict)
     """Of the disturbance: its standard deviation and its memory."""
+    floored: tuple[str, ...] = ()
+    """Sensors that may be less noisy: their size is the least that is believed, and not found."""
 
 
 class Residuals(Section):
@@ -162,13 +164,16 @@ class Traces(Section):
 class Accepted(Section):
     """Whether it foretells recordings that it was not made from."""
 
+    LEAVES: ClassVar[str] = "noise alone leaves about 1 at most"
+    """What `left` and `errors` are held against: less is left where a sensor is less noisy than is
+    believed."""
     verdict: Annotated[bool, Strict()] = False
     fall: float | None = None
     """Share by which the error of held-out recordings falls."""
     low: float | None = None
     high: float | None = None
     left: float | None = None
-    """Error that is left, in standard deviations of the noise; of noise alone it is 1."""
+    """Error that is left, in standard deviations of the noise."""
     n: Annotated[Count, Field(ge=0)] = 0
     errors: dict[str, Errors] = Field(default_factory=dict)
     """By episode."""
@@ -239,11 +244,13 @@ class Snapshot(Section):
         return any(one.verdict not in silent for one in self.constants.values())
 
     @property
-    def noise_found(self) -> dict[str, float]:
+    def noise_found(self) -> dict[str, str]:
         """Sizes of the noise; a fit never finds exactly zero, so a slight force is none."""
         share = self.residuals.share
         force = self.noise.force if share is None or share >= _LEAST_SHARE else {}
-        return {**self.noise.sensors, **force}
+        sizes = {**self.noise.sensors, **force}
+        least = dict.fromkeys(self.noise.floored, " or less, the least that is believed")
+        return {name: f"{size:.3g}{least.get(name, '')}" for name, size in sizes.items()}
 
     def row_names(self) -> list[str]:
         """What rows that are played with it say: a name for each recording."""
@@ -291,7 +298,7 @@ class Snapshot(Section):
         if self.residuals.verdict == "structure":
             found.append("no constants explain its recordings: all but given ones are nominal")
         elif not self.accepted.verdict:
-            found.append(f"it was not accepted: {self.accepted.reason or 'nobody says why'}")
+            found.append(f"is played though it was not accepted: {self.accepted.reason or 'nobody says why'}")
         return found
 
     @property
@@ -352,7 +359,15 @@ def read_snapshot(path: Path) -> Snapshot:
             bounds or in another unit, or it was changed since it was accepted; the message names
             file and field.
     """
-    text = text_of(path, "calibration")
+    return parse_snapshot(text_of(path, "calibration"), path)
+
+
+def parse_snapshot(text: str, path: Path) -> Snapshot:
+    """Read the text of a snapshot; errors name its file.
+
+    Raises:
+        PlanError: As of `read_snapshot`.
+    """
     data = mapping_of(text, str(path), "a calibration snapshot is", PAGE)
     version = data.get("version")
     if isinstance(version, int) and version > VERSION:

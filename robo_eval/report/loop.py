@@ -15,6 +15,8 @@ from robo_eval.page.theme import FAINT, PAPER, policy_style
 from robo_eval.page.words import interval_text, plain_text
 
 _HEIGHT: Final = 360
+_STYLES: Final = (5, 0, 1, 2, 3)
+"""Numbers of the styles of settings: grey is nominal, and no two others are alike."""
 _APART: Final = 0.09
 """Between two settings at one number of recordings, in steps of these numbers."""
 
@@ -90,7 +92,7 @@ def differences(settings: Sequence[Setting], *, narrow: bool = False) -> Figure:
             for size in (sizes if one.recordings is None else [one.recordings])
             if one.played == name and one.difference.value is not None
         }
-        style = policy_style(index)
+        style = policy_style(_STYLES[index % len(_STYLES)])
         shift = (index - (len(names) - 1) / 2.0) * _APART
         figure.add_trace(
             scatter(

@@ -105,6 +105,7 @@ def test_the_same_command_goes_on_and_fits_nothing_again(lab):
         (("--recordings", "1,2,4"), "needs 6 at least"),
         (("--recordings", "1,x"), "--recordings"),
         (("--recordings", "0"), "--recordings"),
+        (("--recordings", "1,2,01"), "1 is there twice"),
         (("--randomised", "delay=0,1"), "--randomised"),
         (("--randomised", "delay_s=0,9"), "--randomised"),
         (("--randomised", "delay_s=0.01"), "--randomised"),

@@ -18,6 +18,7 @@ from robo_eval.agents.confined import digest_of
 from robo_eval.analysis.trial import analyse_trial
 from robo_eval.cli.calibrations import snapshot_texts
 from robo_eval.cli.run import plan_to_play
+from robo_eval.core import door
 from robo_eval.core.errors import PlanError
 from robo_eval.core.kinds import EndReason, Side
 from robo_eval.core.schedule import schedule
@@ -74,12 +75,18 @@ def test_a_snapshot_that_is_not_accepted_is_named_when_it_is_played(plan, capsys
     plan_to_play(plan())
     said = capsys.readouterr().err
     assert said.count("\n") == 1
-    assert "identified.yaml" in said
-    assert "not validated yet" in said
+    assert said.endswith("identified.yaml: is played though it was not accepted: not validated yet\n")
     plan_to_play(plan({"accepted": {"verdict": True, "reason": None}}))
     assert capsys.readouterr().err == ""
     plan_to_play(plan({"residuals": {"verdict": "structure"}}))
     assert "all but given ones are nominal" in capsys.readouterr().err
+
+
+def test_a_snapshot_is_read_once(plan, monkeypatch):
+    read, written = [], door.written
+    monkeypatch.setattr(door, "written", lambda path: read.append(path.name) or written(path))
+    plan_to_play(plan())
+    assert read.count("identified.yaml") == 1
 
 
 def test_a_killed_run_is_resumed_and_an_edited_snapshot_is_seen(

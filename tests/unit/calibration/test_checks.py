@@ -5,7 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from robo_eval.core.defaults import HOLD_OUT
 from robo_eval_calibration.checks import checked, refusals
+from robo_eval_calibration.made import LEAST, split
 
 RATES = {"cart_vx": 2, "cart_vy": 3, "pole_roll_rate": 6, "pole_pitch_rate": 7}
 
@@ -13,7 +15,8 @@ RATES = {"cart_vx": 2, "cart_vy": 3, "pole_roll_rate": 6, "pole_pitch_rate": 7}
 @pytest.fixture(scope="module")
 def clean(play):
     return [
-        replace(play(seed, ticks=120), robot="gantry", begun_ns=seed * 10**9) for seed in (1, 2, 3)
+        replace(play(seed, ticks=120), robot="gantry", begun_ns=seed * 10**9)
+        for seed in range(1, 7)
     ]
 
 
@@ -33,6 +36,14 @@ def said(recordings, gantry, check):
 
 def test_clean_recordings_pass_every_check(clean, gantry):
     assert {one.verdict for one in checked(clean, gantry.task)} == {"ok"}
+
+
+@pytest.mark.parametrize(("count", "is_enough"), [(1, False), (4, False), (5, False), (6, True)])
+def test_too_few_for_validate_to_accept_any_is_said_before_a_fit(clean, gantry, count, is_enough):
+    (one,) = said(clean[:count], gantry, "origin")
+    assert one.verdict == ("ok" if is_enough else "warn")
+    assert is_enough or "record 6 at least" in one.remedy
+    assert (len(split(clean[:count], HOLD_OUT)[1]) >= LEAST) is is_enough
 
 
 def first(change):

@@ -7,7 +7,9 @@ import pytest
 
 from robo_eval.core.errors import InputError, UnknownNameError
 from robo_eval_calibration import unit_fit
+from robo_eval_calibration.expected import expected
 from robo_eval_calibration.fit import fitted
+from robo_eval_calibration.innovations import declared_noise, physics_of
 from robo_eval_calibration.intervals import Verdict
 
 pytestmark = pytest.mark.usefixtures("found", "hasty")  # what others rest on is found well
@@ -91,6 +93,17 @@ def test_measured_efforts_tell_the_delay_by_themselves(gantry, play, given):
     assert "delay_s" not in found.free
     assert found.found["delay_s"].by_unit == pytest.approx((0.028,), abs=1e-9)
     assert verdicts(found)["delay_s"] is Verdict.IDENTIFIED
+
+
+def test_check_says_that_efforts_tell_the_delay(gantry, play, given):
+    recordings = [play(seed, with_efforts=True, ticks=60) for seed in (0, 1)]
+    nominal = {name: one.nominal for name, one in physics_of(gantry.task).items()}
+    for known, is_told in ((given, True), (given | {"delay_s": 0.028}, False)):
+        told = expected(gantry, recordings, nominal, declared_noise(gantry.task), known)
+        found = fitted(recordings, model=gantry, given=known, profiles=False)
+        assert told.half_widths.keys() == told.judged.keys() == found.found.keys()
+        assert ("delay_s" in found.found) is is_told
+    assert found.given["delay_s"] == 0.028
 
 
 @pytest.mark.slow

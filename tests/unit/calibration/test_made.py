@@ -10,6 +10,7 @@ from robo_eval.log.snapshot import Errors
 from robo_eval.stats.estimate import Estimate
 from robo_eval_calibration.fit import Fitted, Found
 from robo_eval_calibration.held_out import HeldOut
+from robo_eval_calibration.innovations import least_noise
 from robo_eval_calibration.intervals import Judged, Verdict
 from robo_eval_calibration.made import accepted, snapshot_name, snapshot_of, split, unused
 from robo_eval_calibration.recordings import Recording
@@ -120,6 +121,13 @@ def test_a_snapshot_says_what_was_found(made):
     assert made.residuals.missing == ("dry friction 0.29 N",)
     assert made.residuals.correlations == {"cart_mass_kg push_gain": 0.9}
     assert not made.accepted.verdict
+
+
+def test_noise_below_what_is_believed_is_no_find(fit, gantry):
+    least = least_noise(gantry.task)["position_noise_m"]
+    low = replace(fit, noise=fit.noise | {"position_noise_m": least})
+    assert snapshot(low, gantry).noise.floored == ("position_noise_m",)
+    assert snapshot(fit, gantry).noise.floored == ()
 
 
 def test_where_no_constants_explain_recordings_all_are_played_as_nominal(made):

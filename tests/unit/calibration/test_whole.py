@@ -11,7 +11,7 @@ from robo_eval_calibration.expected import expected
 from robo_eval_calibration.fit import fitted
 from robo_eval_calibration.held_out import held_out
 from robo_eval_calibration.innovations import declared_noise, physics_of
-from robo_eval_calibration.intervals import Verdict
+from robo_eval_calibration.intervals import Verdict, half_width
 from robo_eval_calibration.recordings import Recording
 from robo_eval_calibration.whole import WholeJob, _Search, untouched
 from robo_eval_sim.tasks.pick_place.spec import SPEC
@@ -135,11 +135,13 @@ def test_a_group_knows_what_was_hung_on(recordings):
     assert found.found["payload_kg"].estimate.value == pytest.approx(0.2, abs=0.02)
 
 
-def test_check_foretells_how_wide_the_intervals_are(recordings, found):
-    now = expected(Toy(), recordings, HIDDEN, declared_noise(SPEC))
-    for name in ("gain", "payload_kg", "object_mass_kg"):
+@pytest.mark.parametrize("constants", [NOMINAL, HIDDEN])
+def test_check_foretells_how_wide_the_intervals_are(recordings, found, constants):
+    # Far from the truth as well, where all errors are large.
+    now = expected(Toy(), recordings, constants, declared_noise(SPEC))
+    for name in ("gain", "delay_s", "payload_kg", "object_mass_kg"):
         one = found.found[name].estimate
-        assert now.half_widths[name] == pytest.approx((one.high - one.low) / 2, rel=2.0), name
+        assert 0.4 < now.half_widths[name] / half_width(one) < 2.5, name
 
 
 def test_recordings_that_were_not_used_are_foretold_better(found):

@@ -130,6 +130,15 @@ def test_an_estimate_that_is_played_at_a_bound_is_told():
     )).clamped == []  # fmt: skip
 
 
+def test_noise_that_is_the_least_believed_is_not_told_as_found():
+    noise = Noise(sensors={"position_noise_m": 0.001, "tilt_noise_rad": 0.0002})
+    assert snapshot(noise=noise).noise_found["tilt_noise_rad"] == "0.0002"
+    noise = noise.model_copy(update={"floored": ("tilt_noise_rad",)})
+    found = snapshot(noise=noise).noise_found
+    assert found["position_noise_m"] == "0.001"
+    assert found["tilt_noise_rad"].startswith("0.0002 or less")
+
+
 @pytest.mark.parametrize(
     ("given_", "word"),
     [

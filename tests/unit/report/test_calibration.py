@@ -7,15 +7,19 @@ import re
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from robo_eval.core.estimate import Estimate
 from robo_eval.core.plan import parse_plan
 from robo_eval.log.directory import TrialDirectory
 from robo_eval.report import calibration_figures as figures
 from robo_eval.report.calibration import calibrations_of
+from robo_eval.report.loop import Setting, differences
 from robo_eval.report.model import Report
 from robo_eval.report.page import render
 
@@ -114,6 +118,20 @@ def test_a_snapshot_says_why_it_is_not_accepted(trial, write_snapshot, make_repo
     page = page_of(trial, make_report)
     assert "Not accepted: not validated yet." in page
     assert "No constants explain these recordings: dry friction" in page
+
+
+def test_settings_of_a_loop_are_told_apart_by_hue() -> None:
+    same = Estimate(value=0.1, low=0.0, high=0.2, level=0.95, n=9, method="t", unit="")
+    settings = [
+        Setting(calibration=name, played=name, recordings=1, success=0.5, difference=same,
+                agreement=same)
+        for name in ("nominal", "constants", "noise", "force", "randomised")
+    ]  # fmt: skip
+    colours = [one["line"]["color"] for one in differences(settings).data]
+    parts = np.array([[int(one[at : at + 2], 16) for at in (1, 3, 5)] for one in colours])
+    hues = parts - parts.mean(axis=1, keepdims=True)  # what is left without its lightness
+    apart = [np.linalg.norm(a - b) for a, b in combinations(hues, 2)]
+    assert min(apart) > 60.0  # two browns: 40
 
 
 @pytest.mark.parametrize("narrow", [False, True])
