@@ -90,7 +90,7 @@ class Faulty(CartPole3DEnv):
 def recorded(constants: Mapping[str, float], seed: int, fault: Fault | None = None) -> Recording:
     """An episode of the balancer on a stand-in, as its sensors saw it."""
     env = CartPole3DEnv(balls=0, constants=constants) if fault is None else Faulty(fault, constants)
-    played = simulated(env, SPEC, "balancer", seed)
+    played, _ = simulated(env, SPEC, "balancer", seed)
     env.close()
     return replace(played, keywords={"balls": 0})
 

@@ -12,16 +12,18 @@ from __future__ import annotations
 
 import argparse
 import time
+from dataclasses import replace
 
 import gymnasium
 import numpy as np
 from recover_gantry import recovery
 
-from robo_eval.agents import make_agent
 from robo_eval.core.spread import done
 from robo_eval_calibration.fit import Fitted, fitted
+from robo_eval_calibration.motions import simulated
 from robo_eval_calibration.recordings import Recording
 from robo_eval_sim.tasks.pick_place.layout import ENV
+from robo_eval_sim.tasks.pick_place.spec import SPEC
 
 HIDDEN = {
     "gain": 0.9,
@@ -41,32 +43,14 @@ def recorded(seed: int) -> Recording:
     constants = {**HIDDEN, "joint_noise_rad": JOINT_NOISE_RAD}
     env = gymnasium.make(ENV, obs_mode="state+wrench", constants=constants).unwrapped
     env.records_motion = True
-    agent = make_agent("pick-place")
-    agent.reset(seed=seed)
-    observation, _ = env.reset(seed=seed)
-    start, seen, commands, is_over = env.physical_state(), [observation], [], False
-    while not is_over:
-        commands.append(agent.act(observation))
-        observation, _, terminated, truncated, _ = env.step(commands[-1])
-        seen.append(observation)
-        is_over = terminated or truncated
-    rows = np.array(seen, dtype=float)
-    moved = env.trajectory(rows, np.array(commands), np.zeros(len(commands)))
+    played, rows = simulated(env, SPEC, "pick-place", seed)
+    moved = env.trajectory(rows, played.commands, np.zeros(played.ticks))
     things = moved.pose_world_frame[:, [moved.frames.index("object")]]
     rng = np.random.default_rng(seed)
     things[:, :, :3] += PLACE_NOISE_M * rng.standard_normal(things[:, :, :3].shape)
     env.close()
-    return Recording(
-        id=f"rec-{seed}",
-        env=ENV,
-        side="sim",
-        stamp_ns=moved.stamp_ns,
-        states=env.channels(rows),
-        commands=np.array(commands, dtype=float),
-        wrench=rows[:, -6:] + WRENCH_NOISE * rng.standard_normal((len(rows), 6)),
-        things=things,
-        start=start,
-    )
+    wrench = rows[:, -6:] + WRENCH_NOISE * rng.standard_normal((len(rows), 6))
+    return replace(played, wrench=wrench, things=things)
 
 
 def repeat(job: tuple[int, int]) -> Fitted:

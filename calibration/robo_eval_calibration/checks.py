@@ -105,11 +105,15 @@ def _origin(recordings: Sequence[Recording], task: TaskSpec) -> Iterator[Finding
         if len(kinds) > 1:
             several = ", ".join(f"{name} ({number})" for name, number in kinds.items())
             yield _refuse(f"they are of several {what}s: {several}", "calibrate each by itself")
+    yield from _copies(recordings)
+
+
+def _copies(recordings: Sequence[Recording]) -> Iterator[Finding]:
     if len(recordings) == 1:
         text = "one recording only: its interval holds nothing of how recordings differ"
         yield _warn(text, f"record {_TO_ACCEPT} at least")
-    elif len(split(recordings, HOLD_OUT)[1]) < LEAST:
-        text = f"too few of {len(recordings)} recordings are held out for `validate` to accept any"
+    elif (kept := len(split(recordings, HOLD_OUT)[1])) < LEAST:
+        text = f"{kept} of {len(recordings)} recordings would be held out; `validate` needs {LEAST}"
         remedy = f"record {_TO_ACCEPT} at least, or say --hold-out, or validate with another trial"
         yield _warn(text, remedy)
     if len({one.content for one in recordings}) == 1 < len(recordings):

@@ -18,7 +18,7 @@ from robo_eval.log.files import write_atomically
 from robo_eval_calibration.checks import Finding, checked, refusals
 from robo_eval_calibration.expected import expected
 from robo_eval_calibration.fit import model_of
-from robo_eval_calibration.innovations import declared_noise
+from robo_eval_calibration.innovations import declared_noise, nominal_of
 from robo_eval_calibration.intervals import Verdict
 from robo_eval_calibration.motions import Motion, next_motion
 from robo_eval_calibration.recordings import Gathered
@@ -87,8 +87,7 @@ def checkup(gathered: Gathered, given: Mapping[str, float]) -> Checkup:
     if refusals(found.findings):
         return found
     model, noise = model_of(gathered.recordings[0]), declared_noise(task)
-    nominal = {one.name: one.nominal for one in task.constants} | dict(given)
-    now = expected(model, gathered.recordings, nominal, noise, given)
+    now = expected(model, gathered.recordings, nominal_of(task), noise, given)
     return replace(
         found,
         constants={

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -21,7 +21,9 @@ from robo_eval_calibration.innovations import (
     Model,
     declared_noise,
     likely_noise,
+    nominal_of,
     physics_of,
+    rows_of,
     whitened,
 )
 from robo_eval_calibration.intervals import (
@@ -46,7 +48,7 @@ from robo_eval_calibration.unit_fit import (
     store,
     stored,
 )
-from robo_eval_calibration.whole import JOBS, WholeJob
+from robo_eval_calibration.whole import JOBS
 
 Progress = Callable[[int, int], None]
 _PRESSED: Final = 3.0
@@ -217,24 +219,20 @@ def fitted(
     for name in (*known, *(start or {}), *more):
         if name not in physics:
             raise unknown_name(f"constant of {model.task.title}", name, physics)
-    nominal = {name: one.nominal for name, one in physics.items()}
-    begin = {**nominal, **(start or {}), **known}
+    begin = {**nominal_of(model.task), **(start or {}), **known}
     if any(one.efforts is None for one in recordings):  # one way for all of them
         recordings = [replace(one, efforts=None) for one in recordings]
     names = free_names(model.task, recordings, known)
     noise = declared_noise(model.task)
-    kind = JOBS[model.task.replay]
     jobs = [
-        kind(model=model, unit=unit, start=begin, names=names, noise=noise)
+        JOBS[model.task.replay](model=model, unit=unit, start=begin, names=names, noise=noise)
         for unit in units_of(recordings)
     ]
     bench = Bench(workers=workers, ray=ray, folder=jobs_folder, progress=progress)
     # On several threads products of such small matrices take many times as long.
     with threadpool_limits(1):
-        if kind is WholeJob:
-            return _WholeCase.of(jobs, bench).told(profiles=False, given=known)
-        case = _Case.of(jobs, bench)
-        return _Case.of(case.jobs_on(), bench).told(profiles=profiles, given=known)
+        case = _CASES[model.task.replay].of(jobs, bench).ending()
+        return case.told(profiles=profiles, given=known)
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,9 +252,13 @@ class _Case:
     bench: Bench
 
     @classmethod
-    def of(cls, jobs: Sequence[Job], bench: Bench) -> _Case:
+    def of(cls, jobs: Sequence[Job], bench: Bench) -> Self:
         fits = bench.fits(jobs)
         return cls(jobs, fits, cls.noise_of(jobs[0], fits), bench)
+
+    def ending(self) -> Self:
+        """Fits with the noise that was found."""
+        return self.of(self.jobs_on(), self.bench)
 
     @staticmethod
     def noise_of(job: Job, fits: Sequence[UnitFit]) -> Mapping[str, float]:
@@ -265,8 +267,7 @@ class _Case:
 
     def ended(self, fit: UnitFit) -> tuple[Array, Array]:
         """Errors of a unit with their columns, and the step from there to its constants."""
-        found = whitened(self.jobs[0].model.task, fit.tracks, self.noise)
-        rows = np.vstack([one.rows for one in found])
+        rows = rows_of(whitened(self.jobs[0].model.task, fit.tracks, self.noise))
         return rows, step_of(rows, self.jobs[0].free, fit.played, is_bound=False)
 
     def structure(self, constants: Sequence[Mapping[str, float]], bounds: list[str]) -> Structure:
@@ -418,6 +419,10 @@ class _Case:
 class _WholeCase(_Case):
     """Fits of recordings that are played whole: they end where they end, and no force is hidden."""
 
+    def ending(self) -> Self:
+        """These: each unit found its noise."""
+        return self
+
     @staticmethod
     def noise_of(job: Job, fits: Sequence[UnitFit]) -> Mapping[str, float]:
         """Root mean square of what was found in the units."""
@@ -428,10 +433,18 @@ class _WholeCase(_Case):
         """What the search ended with."""
         return fit.rows, fit.values - fit.played
 
+    def _profiled(self, one: Constant, said: Judged) -> Judged:
+        """As it is: the search saw all of its range."""
+        del one
+        return said
+
     def structure(self, constants: Sequence[Mapping[str, float]], bounds: list[str]) -> Structure:
         """Nothing but constants at their bounds speaks against them all."""
         del constants
         return Structure(missing=(), skill=None, share=None, bounds=tuple(bounds))
+
+
+_CASES: Final = {"steps": _Case, "whole": _WholeCase}
 
 
 def _reaching(one: Constant, estimate: Estimate, said: Judged) -> Judged:

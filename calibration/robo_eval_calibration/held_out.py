@@ -24,9 +24,9 @@ _ROWS: Final = 150
 _CHANNELS: Final = 4
 """Times and channels that a snapshot keeps for people to look at."""
 MOST_LEFT: Final = 1.5
-"""Standard deviations of the noise that may be left. A true model leaves 1, or less of noise below the least that is believed: fitted to two
-recordings of a gantry of 30 ticks it left 0.97 to 1.15 of two others, in 20 trials, and of 100
-ticks 1.07 at most."""
+"""Standard deviations of the noise that may be left. A true model leaves 1, or less of sensors that
+are better than is believed: fitted to two recordings of a gantry of 30 ticks it left 0.97 to 1.15
+of two others, in 20 trials, and of 100 ticks 1.07 at most."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

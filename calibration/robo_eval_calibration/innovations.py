@@ -76,6 +76,11 @@ def physics_of(task: TaskSpec) -> dict[str, Constant]:
     return {one.name: one for one in task.constants if one.stage not in (NOISE, DISTURBANCE)}
 
 
+def nominal_of(task: TaskSpec) -> dict[str, float]:
+    """What the simulator has without calibration, by constant of the physics."""
+    return {name: one.nominal for name, one in physics_of(task).items()}
+
+
 def declared_noise(task: TaskSpec) -> dict[str, float]:
     """Noise of sensors and hidden force that a search begins with, by name of its constant.
 
@@ -256,10 +261,10 @@ class Whitened:
     values: Array
     log_det: float
 
-    @property
-    def rows(self) -> Array:
-        """All channels of all ticks below one another, shape (T C, 1 + K)."""
-        return self.values.reshape(-1, self.values.shape[2])
+
+def rows_of(unit: Sequence[Whitened]) -> Array:
+    """All channels of all ticks of recordings below one another, shape (N, 1 + K)."""
+    return np.vstack([one.values.reshape(-1, one.values.shape[2]) for one in unit])
 
 
 def whitened(
@@ -399,7 +404,7 @@ def misfit(task: TaskSpec, units: Sequence[Sequence[Track]], noise: Mapping[str,
     total = 0.0
     for unit in units:
         own = [next(found) for _ in unit]
-        rows = np.vstack([one.rows for one in own])
+        rows = rows_of(own)
         _, left = solved(rows[:, 0], rows[:, 1:])
         total += float(left @ left) + sum(one.log_det for one in own)
     return total

@@ -27,7 +27,7 @@ from robo_eval.log.snapshot import (
 )
 from robo_eval_calibration.fit import Fitted, Found
 from robo_eval_calibration.held_out import HeldOut, held_out
-from robo_eval_calibration.innovations import Model, least_noise, physics_of
+from robo_eval_calibration.innovations import Model, least_noise, nominal_of, physics_of
 from robo_eval_calibration.intervals import Verdict
 from robo_eval_calibration.recordings import Recording
 from robo_eval_calibration.structure import Structure
@@ -139,7 +139,9 @@ def snapshot_of(
         noise=Noise(
             sensors=own[NOISE],
             force=own[DISTURBANCE],
-            floored=tuple(name for name, size in own[NOISE].items() if size <= _FOUND * least[name]),
+            floored=tuple(
+                name for name, size in own[NOISE].items() if size <= _FOUND * least[name]
+            ),
         ),
         residuals=_residuals(fitted, {one.name: one.stage for one in task.constants}),
         digests=Digests(
@@ -233,8 +235,7 @@ def validated(snapshot: Snapshot, recordings: Sequence[Recording], model: Model)
     Raises:
         InputError: If one cannot be foretold.
     """
-    physics = physics_of(model.task)
-    nominal = {name: one.nominal for name, one in physics.items()}
+    nominal = nominal_of(model.task)
     played = snapshot.played()
     found = {name: played.get(name, value) for name, value in nominal.items()}
     noise = {**snapshot.noise.sensors, **snapshot.noise.force}

@@ -15,8 +15,8 @@ from robo_eval.core.errors import InputError
 from robo_eval.core.plan import read_plan
 from robo_eval.core.task import TaskSpec
 from robo_eval_calibration.expected import Expected, expected
-from robo_eval_calibration.innovations import Model
-from robo_eval_calibration.recordings import LEAST_TICKS, Gathered, Recording, channels_of
+from robo_eval_calibration.innovations import Model, nominal_of
+from robo_eval_calibration.recordings import LEAST_TICKS, Array, Gathered, Recording, channels_of
 
 _BESIDE: Final = 6
 """Recordings there are that a motion is looked at beside, at most."""
@@ -64,7 +64,7 @@ def next_motion(
     import gymnasium
 
     task, example = gathered.task, gathered.recordings[0]
-    nominal = {one.name: one.nominal for one in task.constants}
+    nominal = nominal_of(task)
     # Which motion tells most is the same beside more of them, and takes no longer to say.
     there = gathered.recordings[:_BESIDE]
     if len(there) < len(gathered.recordings):
@@ -72,7 +72,7 @@ def next_motion(
     told = {"": now}
     env = gymnasium.make(task.env, **dict(example.keywords), constants=dict(noise))
     for policy in _agents(task):
-        played = [simulated(env, task, policy, seed) for seed in _SEEDS]
+        played = [simulated(env, task, policy, seed)[0] for seed in _SEEDS]
         # Such as would be refused as recordings tell nothing. What drives apply is told as there.
         played = [
             replace(one, efforts=None if example.efforts is None else one.commands)
@@ -125,22 +125,30 @@ def _own(example: Recording) -> dict[str, Any]:
     return kept | ({"constants": dict(example.constants)} if example.constants else {})
 
 
-def simulated(env: Any, task: TaskSpec, policy: str, seed: int) -> Recording:  # noqa: ANN401
-    """An episode of an agent in an environment, as its sensors saw it."""
+def simulated(
+    env: Any,  # noqa: ANN401
+    task: TaskSpec,
+    policy: str,
+    seed: int,
+) -> tuple[Recording, Array]:
+    """An episode of an agent in an environment, as its sensors saw it, and all they saw."""
     agent = make_agent(policy)
     agent.reset(seed=seed)
     seen, _ = env.reset(seed=seed)
-    rows, actions, is_over = [seen], [], False
+    start, rows, actions, is_over = env.unwrapped.physical_state(), [seen], [], False
     while not is_over:
-        actions.append(int(agent.act(seen)))
+        actions.append(agent.act(seen))
         seen, _, terminated, truncated, _ = env.step(actions[-1])
         rows.append(seen)
         is_over = terminated or truncated
-    return Recording(
+    every = np.array(rows, dtype=np.float64)
+    played = Recording(
         id=f"{policy}-{seed}",
         env=task.env,
         side="sim",
         stamp_ns=np.arange(len(rows)) * round(1e9 * task.tick_s),
-        states=channels_of(task, np.array(rows)),
-        commands=np.array(task.pushes)[actions],
+        states=channels_of(task, every),
+        commands=np.array(task.pushes)[actions] if task.pushes else np.array(actions, dtype=float),
+        start=start,
     )
+    return played, every

@@ -22,6 +22,7 @@ from robo_eval_calibration.innovations import (
     complete,
     forces_of,
     physics_of,
+    rows_of,
     solved,
     whitened,
 )
@@ -135,7 +136,7 @@ def structure_of(
               for unit, c in zip(units, constants, strict=True) for one in unit]  # fmt: skip
     applied = math.sqrt(float(np.nanmean(np.concatenate(forces) ** 2)))
     motors, known = tracks[0][0].reach.shape[1], len(_FORCES)
-    told = [_beside(np.vstack([one.rows for one in own]), known + 2 * motors) for own in white]
+    told = [_beside(rows_of(own), known + 2 * motors) for own in white]
     sizes, sds = (np.array(part) for part in zip(*told, strict=True))
     return Structure(
         missing=_missing(sizes[:, :known]),

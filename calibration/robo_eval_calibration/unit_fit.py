@@ -24,6 +24,7 @@ from robo_eval_calibration.innovations import (
     delay_from_efforts,
     delayed,
     physics_of,
+    rows_of,
     solved,
     track_of,
     whitened,
@@ -105,8 +106,7 @@ class Job:
     def columns(self) -> Array:
         """Whitened derivatives of the errors by the free constants at the start, shape (N, P)."""
         tracks = tracks_of(self.model, self.unit, self.start, self.names)
-        white = whitened(self.model.task, tracks, self.noise)
-        return np.vstack([one.rows for one in white])[:, 1:]
+        return rows_of(whitened(self.model.task, tracks, self.noise))[:, 1:]
 
     def missed(self) -> float:
         """Root mean square of the innovations at the start; noise alone leaves 1."""
@@ -219,7 +219,7 @@ def bounds_of(free: list[Constant]) -> tuple[Array, Array]:
 def _rows(job: Job, tracks: Sequence[Track], like: Sequence[Track]) -> Array:
     """Whitened errors and columns of a unit, through the filters of other tracks."""
     alike = [replace(a, turn=b.turn, reach=b.reach) for a, b in zip(tracks, like, strict=True)]
-    return np.vstack([one.rows for one in whitened(job.model.task, alike, job.noise)])
+    return rows_of(whitened(job.model.task, alike, job.noise))
 
 
 def step_of(
@@ -272,7 +272,7 @@ def _first_delay(job: Job) -> float:
             more = np.einsum("tca,taf->tcf", track.pushes, by_force)
             columns = np.concatenate([track.columns[:, :, others], more[:, :, 1:]], axis=2)
             moved.append(replace(track, errors=track.errors - more[:, :, 0], columns=columns))
-        rows = np.vstack([one.rows for one in whitened(task, moved, job.noise)])
+        rows = rows_of(whitened(task, moved, job.noise))
         _, left = solved(rows[:, 0], rows[:, 1:])
         best = min(best, (float(left @ left), (whole + 0.5) * task.tick_s))
     return best[1]

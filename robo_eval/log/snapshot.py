@@ -298,7 +298,9 @@ class Snapshot(Section):
         if self.residuals.verdict == "structure":
             found.append("no constants explain its recordings: all but given ones are nominal")
         elif not self.accepted.verdict:
-            found.append(f"is played though it was not accepted: {self.accepted.reason or 'nobody says why'}")
+            found.append(
+                f"is played though it was not accepted: {self.accepted.reason or 'nobody says why'}"
+            )
         return found
 
     @property

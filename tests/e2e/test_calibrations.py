@@ -75,7 +75,9 @@ def test_a_snapshot_that_is_not_accepted_is_named_when_it_is_played(plan, capsys
     plan_to_play(plan())
     said = capsys.readouterr().err
     assert said.count("\n") == 1
-    assert said.endswith("identified.yaml: is played though it was not accepted: not validated yet\n")
+    assert said.endswith(
+        "identified.yaml: is played though it was not accepted: not validated yet\n"
+    )
     plan_to_play(plan({"accepted": {"verdict": True, "reason": None}}))
     assert capsys.readouterr().err == ""
     plan_to_play(plan({"residuals": {"verdict": "structure"}}))
