@@ -16,7 +16,7 @@ def recorded(hidden, noise):
     def of(seed):
         constants = hidden | noise | {"force_noise_n": 0.3, "force_memory_s": 0.4}
         env = gymnasium.make(ENV, balls=0, constants=constants)
-        played = simulated(env, task_named(ENV), "balancer", seed)
+        played, _ = simulated(env, task_named(ENV), "balancer", seed)
         env.close()
         return replace(played, keywords={"balls": 0})
 
