@@ -83,4 +83,5 @@ def _half_widths(variances: Array, constants: Sequence[Constant]) -> list[float]
     """Of means over units that weigh what they tell, from the variances of each, shape (N, P)."""
     sds = np.sqrt(1.0 / (1.0 / np.maximum(variances, 1e-24)).sum(axis=0))
     least = [one.quantum / 2.0 for one in constants]
-    return np.maximum(multiple_of(len(variances)) * sds, least).tolist()
+    found: list[float] = np.maximum(multiple_of(len(variances)) * sds, least).tolist()
+    return found

@@ -278,6 +278,7 @@ class _Case:
             [fit.tracks for fit in self.fits],
             constants,
             self.noise,
+            self.jobs[0].names,
             bounds,
         )
 

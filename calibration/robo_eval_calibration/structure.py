@@ -112,6 +112,7 @@ def structure_of(
     tracks: Sequence[Sequence[Track]],
     constants: Sequence[Mapping[str, float]],
     noise: Mapping[str, float],
+    names: tuple[str, ...],
     bounds: Sequence[str] = (),
 ) -> Structure:
     """Look for what constants cannot explain.
@@ -122,24 +123,24 @@ def structure_of(
         tracks: Each of them as the simulator foretells it.
         constants: Those found in each unit.
         noise: By constant.
+        names: Constants that were free.
         bounds: Constants that are at a bound.
     """
-    white = []
+    # Where a force is missing, constants of a unit may have given way to it, too far for slopes.
+    middle = {name: float(np.median([one[name] for one in constants])) for name in constants[0]}
+    told, alike = [], []
     for unit, own, found in zip(units, tracks, constants, strict=True):
         pushed = tracks_of(model, unit, found, with_pushes=True)
-        more = [
-            _by_forces(model, one, track, noise, found.get(DELAY, 0.0) / model.task.tick_s)
-            for one, track in zip(unit, pushed, strict=True)
-        ]
-        white.append(whitened(model.task, own, noise, more))
+        told.append(_beside(model, unit, own, pushed, found, noise))
+        there = tracks_of(model, unit, middle, names, with_pushes=True)
+        alike.append(_beside(model, unit, there, there, middle, noise)[0])
     forces = [forces_of(one, c.get(DELAY, 0.0) / model.task.tick_s)
               for unit, c in zip(units, constants, strict=True) for one in unit]  # fmt: skip
     applied = math.sqrt(float(np.nanmean(np.concatenate(forces) ** 2)))
     motors, known = tracks[0][0].reach.shape[1], len(_FORCES)
-    told = [_beside(rows_of(own), known + 2 * motors) for own in white]
     sizes, sds = (np.array(part) for part in zip(*told, strict=True))
     return Structure(
-        missing=_missing(sizes[:, :known]),
+        missing=_missing(np.array(alike)[:, :known]),
         is_miswired=_is_miswired(sizes[:, known:], sds[:, known:], motors),
         skill=_skill(model, units, tracks, constants, noise),
         share=noise.get(FORCE, 0.0) / applied if applied else None,
@@ -183,14 +184,30 @@ def _by_forces(
     return columns
 
 
-def _beside(rows: Array, count: int) -> tuple[Array, Array]:
-    """Sizes of each of the last columns beside the constants, and their standard deviations.
+def _beside(
+    model: Model,
+    unit: Sequence[Recording],
+    tracks: Sequence[Track],
+    pushed: Sequence[Track],
+    constants: Mapping[str, float],
+    noise: Mapping[str, float],
+) -> tuple[Array, Array]:
+    """Sizes of each force beside the constants of a unit, and their standard deviations.
 
     Args:
-        rows: Whitened errors and columns of a unit.
-        count: How many columns, each of which is estimated without the others.
+        model: The simulator.
+        unit: Recordings that share their constants.
+        tracks: With columns of the constants.
+        pushed: With those of pushes; each force is estimated without the others.
+        constants: With which both were played.
+        noise: By constant.
     """
-    free = rows.shape[1] - count
+    delay = constants.get(DELAY, 0.0) / model.task.tick_s
+    more = [
+        _by_forces(model, one, track, noise, delay) for one, track in zip(unit, pushed, strict=True)
+    ]
+    rows = rows_of(whitened(model.task, tracks, noise, more))
+    free = rows.shape[1] - more[0].shape[2]
     _, own = solved(rows[:, free:], rows[:, 1:free])
     squares = np.maximum((own**2).sum(axis=0), 1e-300)
     return -rows[:, 0] @ own / squares, 1.0 / np.sqrt(squares)

@@ -2,8 +2,10 @@
 
     python docs/images/calibration.py
     python docs/images/calibration.py loop
+    python docs/images/calibration.py loop_arm
 
-It needs Chromium. The first takes a minute, the second plays the section on `loop` in three.
+It needs Chromium. The first takes a minute, the second plays the section on `loop` in three, the
+third that on an arm in half an hour.
 """
 
 from __future__ import annotations
@@ -29,7 +31,9 @@ PICTURES: Final = {
     "report": ("compared", "#calibration"),
 }
 """By step: the trial in whose report it is, and what of it."""
-LOOP: Final = {"loop": ("loop", "#calibration figure:has([data-figure=loop])")}
+LOOPS: Final = {"loop": ("## `loop`", "loop"), "loop_arm": ("### An arm in a loop", "arm-loop")}
+"""By step: the title above its commands, and the trial they make."""
+LOOP: Final = "#calibration figure:has([data-figure=loop])"
 _WIDE: Final = 1000
 
 
@@ -40,10 +44,11 @@ def main() -> None:
         folder = Path(name)
         for file, text in re.findall(r"<!-- file: (\S+) -->\n```yaml\n(.*?)```", page, re.DOTALL):
             (folder / file).write_text(text, encoding="utf-8")
-        if "loop" in sys.argv:
-            play_block(folder, page.partition("\n## `loop`")[2])
-            take(folder, LOOP)
-        else:
+        for step in LOOPS.keys() & set(sys.argv):
+            title, trial = LOOPS[step]
+            play_block(folder, page.partition(f"\n{title}")[2])
+            take(folder, {step: (trial, LOOP)})
+        if not sys.argv[1:]:
             play_block(folder, page)
             shutil.copy(folder / "gantry.yaml", folder / "stand-in/calibration")
             play(folder, "report", "stand-in")

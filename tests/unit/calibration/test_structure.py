@@ -4,6 +4,9 @@ import numpy as np
 import pytest
 
 from robo_eval_calibration.fit import fitted
+from robo_eval_calibration.innovations import nominal_of
+from robo_eval_calibration.structure import structure_of
+from robo_eval_calibration.unit_fit import tracks_of
 
 
 @pytest.fixture
@@ -37,6 +40,17 @@ def test_dry_friction_is_named_with_its_size(structure):
 @pytest.mark.slow
 def test_a_spring_is_named_with_its_size(structure):
     said = structure(extra=lambda state: -2.0 * state[:2])
+    assert named(said)["a spring"] == pytest.approx(2.0, rel=0.2)
+
+
+def test_a_spring_is_named_where_constants_of_a_recording_gave_way(gantry, play, hidden, noise):
+    noise = noise | {"force_noise_n": 0.3, "force_memory_s": 0.4}
+    units = [(play(seed, ticks=80, extra=lambda state: -2.0 * state[:2]),) for seed in range(4)]
+    constants = [{**nominal_of(gantry.task), **hidden} for _ in units]
+    constants[1] |= {"cart_mass_kg": 4.0, "pole_com_height_m": 0.4}
+    names = ("cart_mass_kg", "pole_com_height_m", "slide_friction_n_s_m", "delay_s")
+    tracks = [tracks_of(gantry, *one, names) for one in zip(units, constants, strict=True)]
+    said = structure_of(gantry, units, tracks, constants, noise, names)
     assert named(said)["a spring"] == pytest.approx(2.0, rel=0.2)
 
 
