@@ -6,10 +6,10 @@ import os
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
-from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from robo_eval.core.schedule import episodes_in
 from robo_eval.log.chain import START, Link, break_text
 from robo_eval.metrics.config import MetricConfig
 
@@ -282,15 +282,16 @@ def _planned(plan: TrialPlan, reasons: list[str], members: dict[str, str]) -> Pl
     if plan.imported is not None:  # it describes what was found, and plans nothing
         return None
     planned: dict[tuple[str, str], dict[tuple[Any, ...], int]] = {}
-    for condition in plan.conditions():
+    every = [(side, *one) for side in plan.sides for one in episodes_in(plan, side).items()]
+    for side, condition, count in every:
         task = plan.tasks[condition.task]
         if reasons[condition.task] or condition.level is None or condition.difficulty is None:
             continue
         key = (task.env, task.profile.value, condition.level, condition.difficulty.value)
-        for side, policy in product(plan.sides, plan.policies):
+        for policy in plan.policies:
             if policy.name not in members:
                 own = planned.setdefault((side.value, policy.name), {})
-                own[key] = own.get(key, 0) + plan.episodes_on(side)
+                own[key] = own.get(key, 0) + count
     return planned
 
 

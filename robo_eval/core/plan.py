@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
 import yaml
-from pydantic import Field, Strict, model_validator
+from pydantic import Field, Strict, ValidationError, model_validator
 
 from robo_eval.core import defaults
 from robo_eval.core.errors import PlanError
 from robo_eval.core.kinds import Difficulty, Profile, Side
 from robo_eval.core.names import unknown_name
-from robo_eval.core.task import task_named
+from robo_eval.core.task import task_named, task_of
+from robo_eval.core.trials import TrialsPlan
 from robo_eval.core.wording import in_short
 from robo_eval.core.yaml_form import NAME_PATTERN, Count, Section, mapping_of, text_of, validated
 
@@ -371,6 +372,8 @@ class TrialPlan(Section):
     is. A plain string stands for a snapshot's file, or `nominal`."""
     imported: ImportPlan | None = None
     """Set if the episodes were imported: nothing is played, the rest says what was found."""
+    trials: TrialsPlan | None = None
+    """How episodes make up trials with an onset; none: each episode stands alone."""
 
     @model_validator(mode="before")
     @classmethod
@@ -386,10 +389,29 @@ class TrialPlan(Section):
             data = {**data, "calibrations": entries}
         return data
 
+    @model_validator(mode="before")
+    @classmethod
+    def _episodes_of_trials(cls, data: Any) -> Any:  # noqa: ANN401 - raw YAML
+        """As many episodes, and so seeds, of each condition as its trials need."""
+        trials = data.get("trials") if isinstance(data, dict) else None
+        if trials is None:
+            return data
+        try:
+            rules = TrialsPlan.model_validate(trials)
+        except ValidationError:  # told of its own field when that is checked
+            return data
+        needed = (rules.count + rules.controls) * rules.episodes
+        if data.get("episodes", needed) != needed:
+            raise ValueError(
+                "episodes: follow from `trials`, which says how many there are; leave the key out"
+            )
+        return {**data, "trials": rules, "episodes": needed}
+
     @model_validator(mode="after")
     def _check(self) -> Self:
         names = [policy.name for policy in self.policies]
         _check_apart("policies", names)
+        self._check_trials(names)
         if self.calibrations:
             self._check_calibrations()
         seen: set[str] = set()
@@ -420,6 +442,31 @@ class TrialPlan(Section):
         if self.stopping:
             self._check_stopping(self.stopping, names)
         return self
+
+    def _check_trials(self, names: list[str]) -> None:
+        rules = self.trials
+        if rules is None:
+            return
+        if set(self.sides) != {Side.SIM}:
+            raise ValueError("sides: must be [sim]; `trials` are played in simulation alone")
+        for field in ("control", "stopping", "calibrations", "retries"):
+            if getattr(self, field):
+                raise ValueError(
+                    f"{field}: goes with single episodes; leave it out beside `trials`"
+                )
+        for role in ("informed", "frozen"):
+            name = getattr(rules, role)
+            if name is not None and name not in names:
+                raise ValueError(f"trials.{role}: {unknown_name('policy', name, names)}")
+        for index, task in enumerate(self.tasks):
+            if not (task.levels or task.axes):
+                raise ValueError(f"tasks.{index}.levels: `trials` need levels, or axes, to begin")
+            if 0 in (task.levels or ()):
+                raise ValueError(
+                    f"tasks.{index}.levels: 0 is no novelty; trials begin without it anyway"
+                )
+            spec = task_of(task.env)
+            rules.check_tick(task.env, task.max_ticks, spec and spec.max_ticks)
 
     def _check_calibrations(self) -> None:
         _check_apart("calibrations", [entry.name for entry in self.calibrations if entry.name])
@@ -473,20 +520,30 @@ class TrialPlan(Section):
     def conditions(self) -> Iterator[Condition]:
         """Every task, level and difficulty, in the order the plan names them.
 
-        Of a task with axes it is no novelty, each axis by itself, then the pairs.
+        Of a task with axes it is no novelty, each axis by itself, then the pairs. Of one with
+        trials no novelty comes first, too.
         """
         for index, task in enumerate(self.tasks):
             if task.levels is None:
-                nominal = Condition(task=index, level=None, difficulty=None)
+                nominal = self.nominal(index)
                 yield nominal
                 for axes in (*((axis,) for axis in task.axes), *task.pairs):
                     for magnitudes in product(*(task.axes[axis] for axis in axes)):
                         novelty = tuple(zip(axes, magnitudes, strict=True))
                         yield replace(nominal, novelty=novelty)
             else:
+                if self.trials is not None:
+                    yield self.nominal(index)
                 for level in task.levels:
                     for difficulty in task.difficulties:
                         yield Condition(task=index, level=level, difficulty=difficulty)
+
+    def nominal(self, index: int) -> Condition:
+        """A task without novelty, whose strength does not matter."""
+        task = self.tasks[index]
+        if task.levels is None:
+            return Condition(task=index, level=None, difficulty=None)
+        return Condition(task=index, level=0, difficulty=task.difficulties[0])
 
 
 def _check_apart(field: str, names: list[str]) -> None:
@@ -609,5 +666,7 @@ def parse_plan(text: str, *, source: str) -> TrialPlan:
 def locked_text(plan: TrialPlan) -> str:
     """The plan with every default written out, as the YAML text kept in the trial directory."""
     data = plan.model_dump(mode="json")
+    if plan.trials is None:  # a plan of single episodes is what it always was
+        del data["trials"]
     head = "# Locked plan: episodes carry the SHA-256 of this file. Change nothing here.\n"
     return head + yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=100)

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from robo_eval.core.episode import Episode
 from robo_eval.core.kinds import Arm, EndReason, Side
 from robo_eval.core.plan import AS_IS, Condition, Injection, PolicyPlan, TaskPlan, TrialPlan, Way
+from robo_eval.core.trials import InTrial, TrialsPlan
 
 _Planned = TypeVar("_Planned")
 
@@ -34,6 +35,8 @@ class PlannedEpisode:
         pair_id: Shared with the episode of the other side it is matched with.
         start: Physical state it starts from; None for the one its seed gives.
         way: What it is played with.
+        trial: Where it stands in its trial; None if it stands alone.
+        series: Name of the trial it is played in, with its policy; empty if it stands alone.
     """
 
     base_id: str
@@ -48,6 +51,15 @@ class PlannedEpisode:
     pair_id: str | None = None
     start: Mapping[str, Any] | None = None
     way: Way = AS_IS
+    trial: InTrial | None = None
+    series: str = ""
+
+    @property
+    def is_first(self) -> bool:
+        """Whether it is the first of its cell, or of a trial the first normal or novel one."""
+        if self.trial is None:
+            return self.index == 0
+        return self.trial.number == 0 and self.trial.episode in (0, self.trial.onset)
 
     @property
     def episode_id(self) -> str:
@@ -70,6 +82,8 @@ def schedule(plan: TrialPlan, side: Side) -> list[PlannedEpisode]:
     """
     if plan.imported is not None:
         return []
+    if plan.trials is not None:
+        return _in_trials(plan, plan.trials, side)
     controls: dict[str, PlannedEpisode] = {}
     cells: list[list[PlannedEpisode]] = []
     for condition, way, policy in product(
@@ -87,6 +101,56 @@ def schedule(plan: TrialPlan, side: Side) -> list[PlannedEpisode]:
         cells.append(cell)
     ordered = _ordered(plan, cells)
     return [*controls.values(), *ordered]
+
+
+def _in_trials(plan: TrialPlan, rules: TrialsPlan, side: Side) -> list[PlannedEpisode]:
+    """The episodes of a plan with trials: each trial as a whole, in its own order.
+
+    Every policy plays the same trials; those of one number share their seeds over conditions, as
+    episodes do. Numbers, and so seeds, of the controls follow those of the others.
+    """
+    trials: dict[tuple[int, Condition, int], list[PlannedEpisode]] = {}
+    for condition, policy in product(plan.conditions(), range(len(plan.policies))):
+        nominal = plan.nominal(condition.task)
+        first, n = (rules.count, rules.controls) if condition == nominal else (0, rules.count)
+        for number in range(first, first + n):
+            drawn = rules.drawn(condition.key, number, seed=plan.seeds.first)
+            series = f"{condition.key}-{plan.policies[policy].name}-n{number}"
+            trials[number, condition, policy] = [
+                replace(
+                    one,
+                    base_id=f"{series}-e{place.episode}-s{one.seed}-{side.value}",
+                    condition=condition if place.is_novel else nominal,
+                    trial=place,
+                    series=series,
+                )
+                for place in drawn
+                for one in [
+                    _episode(
+                        plan,
+                        condition,
+                        policy,
+                        number * rules.episodes + place.episode,
+                        side,
+                        AS_IS,
+                    )
+                ]
+            ]
+    order = list(trials)
+    if plan.order == "interleaved":
+        order.sort(key=lambda one: one[0])
+    elif plan.order == "randomised":
+        random.Random(plan.order_seed).shuffle(order)  # noqa: S311 - not cryptography
+    return [episode for one in order for episode in trials[one]]
+
+
+def episodes_in(plan: TrialPlan, side: Side) -> dict[Condition, int]:
+    """How many episodes each policy plays in each condition on a side, beside the control arm."""
+    if plan.trials is None:
+        return dict.fromkeys(plan.conditions(), plan.episodes_on(side))
+    planned = [one.condition for one in schedule(plan, side) if one.policy == 0]
+    counts = {condition: planned.count(condition) for condition in plan.conditions()}
+    return {condition: count for condition, count in counts.items() if count}
 
 
 def _episode(
@@ -116,6 +180,8 @@ def simulated_id(base_id: str, side: Side, way: Way) -> str:
 
 def has_control(plan: TrialPlan, condition: Condition) -> bool:
     """Whether the episodes of a condition are matched with episodes without novelty."""
+    if plan.trials is not None:  # what came before the onset is another matter
+        return False
     return bool(condition.novelty) or bool(plan.control and condition.level)
 
 
@@ -128,7 +194,7 @@ def _control_of(plan: TrialPlan, episode: PlannedEpisode) -> PlannedEpisode:
     if episode.condition.novelty:
         nominal = replace(episode.condition, novelty=())
         return _episode(plan, nominal, episode.policy, episode.index, episode.side, episode.way)
-    condition = Condition(task=episode.condition.task, level=0, difficulty=task.difficulties[0])
+    condition = plan.nominal(episode.condition.task)
     in_plan = task.levels is not None and 0 in task.levels
     control = _episode(plan, condition, episode.policy, episode.index, episode.side, episode.way)
     if in_plan:
@@ -156,13 +222,20 @@ def planned_ids(plan: TrialPlan, side: Side) -> PlannedIds:
 
     Fifty times as fast, for logs of a million episodes.
     """
+    if plan.trials is not None:
+        every = schedule(plan, side)
+        return PlannedIds(
+            base_ids=[one.base_id for one in every],
+            numbers=[one.index for one in every],
+            policies=[one.policy for one in every],
+        )
     cells: list[tuple[str, list[str]]] = []
     controls: dict[tuple[str, str], list[str]] = {}
     n, n_policies = plan.episodes, len(plan.policies)
     for index, condition in enumerate(plan.conditions() if plan.imported is None else ()):
         first = plan.seeds.first + (0 if plan.seeds.shared else n * index)
         task = plan.tasks[condition.task]
-        match = Condition(task=condition.task, level=0, difficulty=task.difficulties[0])
+        match = plan.nominal(condition.task)
         has_arm = bool(plan.control and condition.level and 0 not in (task.levels or ()))
         for way in plan.ways(side):
             tails = [f"{first + number}{way.key}-{side.value}" for number in range(n)]
@@ -289,6 +362,8 @@ def environment_keywords(
         keywords["novelty"] = dict(planned.condition.novelty)
     if constants := {**dict(planned.way.constants), **planned.way.drawn(planned.seed)}:
         keywords["constants"] = constants
+    if planned.trial is not None and planned.trial.onset_tick is not None:
+        keywords["onset"] = planned.trial.onset_tick
     if task.max_ticks is not None:
         keywords["max_episode_steps"] = task.max_ticks
     return keywords

@@ -17,8 +17,17 @@ def row_for(
     plan_digest: str,
     **measured: Any,  # noqa: ANN401 - the fields of Episode
 ) -> Episode:
-    """A row with everything the plan says about an episode, and what was measured."""
+    """A row with everything the plan says about an episode, and what was measured.
+
+    Args:
+        planned: The episode.
+        plan: The locked plan.
+        plan_digest: Its SHA-256.
+        **measured: The other columns; and as `declaration` what the policy declared after it, see
+            `core.trials.checked_declaration`.
+    """
     task, policy = task_and_policy(plan, planned)
+    declaration = measured.pop("declaration", None)
     declared = re.search(r"-(v\d+)$", task.env)
     has_levels = planned.condition.level is not None
     measured.setdefault("calibration", planned.way.calibration)
@@ -31,6 +40,9 @@ def row_for(
         measured["novelty"] = {**(measured.get("novelty") or {}), "constants": drawn}
     if never_began(measured.get("novelty"), measured.get("ticks")):
         measured["novelty"] = {**measured["novelty"], "began": False}
+    if planned.trial is not None:
+        place = planned.trial.as_dict(declaration)
+        measured["novelty"] = {**(measured.get("novelty") or {}), "trial": place}
     return Episode(
         episode_id=planned.episode_id,
         attempt=planned.attempt,

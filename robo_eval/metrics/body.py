@@ -60,6 +60,7 @@ from robo_eval.metrics.reliability import (
 from robo_eval.metrics.safety import Safety, safety_of
 from robo_eval.metrics.tables import Rows, matched_pairs
 from robo_eval.metrics.throughput import Throughput, throughput_of
+from robo_eval.metrics.trials import Trials, trials_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -302,6 +303,12 @@ class Body:
     def effects(self) -> NoveltyEffects:
         """What novelty changed; nothing without matched controls."""
         return effects_of(self.frame, self._plan, self.config, self.rows, of=self.key)
+
+    @cached_property
+    def trials(self) -> Trials:
+        """Its trials with an onset, beside those of the policies they are compared with."""
+        own = self._table[self._table["side"] == self.side]
+        return trials_of(own, self.policy, self._plan, self.config)
 
     # Conduct -------------------------------------------------------------------------------------
 

@@ -166,10 +166,13 @@ def dose_curves(main: Rows, plan: TrialPlan | None, config: MetricConfig) -> tup
 
     Args:
         main: Rows of the main arm, as `metrics.tables.main_rows` returns them.
-        plan: The plan; without axes, or without a plan, there is no curve.
+        plan: The plan; without axes, or without a plan, there is no curve. Nor is there one with
+            trials, where what an agent remembers makes no episode the control of another.
         config: Settings of the intervals.
     """
-    if plan is None or plan.imported is not None or not any(task.axes for task in plan.tasks):
+    if plan is None or plan.imported is not None or plan.trials is not None:
+        return ()
+    if not any(task.axes for task in plan.tasks):
         return ()
     rows = main.take(main.scored)
     rows = rows.take(numbered(rows, ("base_id",))[1])

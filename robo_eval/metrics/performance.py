@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.kinds import EndReason, FaultBy
-from robo_eval.core.schedule import has_control
+from robo_eval.core.schedule import episodes_in, has_control
 from robo_eval.core.wording import counted
 from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.coverage import Coverage, coverage_of
@@ -277,7 +277,7 @@ def planned_episodes(plan: TrialPlan, *, of_novelty: bool = False) -> dict[tuple
         return planned
     variants = task_variants(plan)
     for side in plan.sides:
-        for condition in plan.conditions():
+        for condition, count in episodes_in(plan, side).items():
             task = plan.tasks[condition.task]
             has_levels = condition.level is not None
             if of_novelty and not has_control(plan, condition):
@@ -294,7 +294,7 @@ def planned_episodes(plan: TrialPlan, *, of_novelty: bool = False) -> dict[tuple
                     condition.difficulty.value if condition.difficulty else None,
                     policy.name,
                 )
-                planned[key] = planned.get(key, 0) + plan.episodes_on(side)
+                planned[key] = planned.get(key, 0) + count
     return planned
 
 

@@ -43,6 +43,7 @@ GROUPS: Final = (
     "Quality of control",
     "Throughput",
     "Effect of novelty",
+    "Trials with an onset",
     "Conduct",
 )
 """Groups in the order shown; those of other packages come last."""

@@ -51,7 +51,7 @@ def synopsis(plan: TrialPlan, frame: pd.DataFrame) -> str:
             parts.append(count(len(levels), "level"))
         if len(difficulties) > 1:
             parts.append(count(len(difficulties), "difficulty", "difficulties"))
-    parts.append(count(plan.episodes, "seed"))
+    parts.append(plan.trials.in_words if plan.trials else count(plan.episodes, "seed"))
     if plan.calibrations:
         parts.append(count(len(plan.ways(Side.SIM)), "simulator"))
     sides = " and ".join(side.value for side in plan.sides)

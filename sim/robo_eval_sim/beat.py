@@ -17,6 +17,7 @@ class Asked(IntEnum):
     MAKE = 0
     RESET = 1
     ACT = 2
+    DECLARE = 3
 
 
 class Beat:
@@ -46,7 +47,7 @@ class Beat:
     @property
     def ticks(self) -> int:
         """Ticks of the episode that are over."""
-        if self._cells[_KIND] != Asked.ACT:
+        if self._cells[_KIND] not in (Asked.ACT, Asked.DECLARE):
             return 0
         ticks: int = (self.count - self._cells[_FIRST] - 1) // 2
         return max(0, ticks)

@@ -41,6 +41,7 @@ from robo_eval.core.schedule import (
     task_and_policy,
 )
 from robo_eval.core.trajectory import Trajectory
+from robo_eval.core.trials import asked_to_declare, begin_in_trial
 from robo_eval.log.planned_row import row_for
 from robo_eval.log.provenance import software
 from robo_eval.log.trace import write_trace
@@ -67,6 +68,7 @@ class _Recording:
     truncated: bool = False
     info: Mapping[str, Any] = field(default_factory=dict)
     in_step: tuple[Any] | None = None
+    declaration: Mapping[str, Any] | None = None
 
     def is_bad_action(self, space: gymnasium.Space[Any]) -> bool:
         """Whether the world refused a step, and its action was none of the space."""
@@ -138,6 +140,12 @@ class Stage:
                 )
         return self._policies[index]
 
+    def _player(self, planned: PlannedEpisode) -> Policy:
+        """The policy that plays an episode: each trial has one of its own, as it was made."""
+        if planned.trial is not None and planned.trial.episode == 0:
+            self._policies.pop(planned.policy, None)
+        return self.policy(planned.policy)
+
     def environment(self, planned: PlannedEpisode) -> gymnasium.Env[Any, Any]:
         """The environment of an episode's condition; the last few are kept open."""
         task, policy = task_and_policy(self._plan, planned)
@@ -161,9 +169,7 @@ class Stage:
         except (gymnasium.error.Error, ImportError, TypeError, ValueError) as err:
             self._check_mode(planned, err)
             if isinstance(err, InputError) and not isinstance(err, PlanError):
-                is_of_axes = self._plan.tasks[task].axes and "novelty" in str(err)
-                place = "axes" if is_of_axes else "kwargs"
-                raise PlanError(f"tasks.{task}.{place}: {err}") from err
+                raise PlanError(f"{self._place_of(planned, err)}: {err}") from err
             if isinstance(err, RoboEvalError):
                 raise
             unknown = re.search(r"unexpected keyword argument '(\w+)'", str(err))
@@ -190,6 +196,14 @@ class Stage:
                 f"tasks.{task}: {name} cannot be made with {keywords}: {said(err)}"
             ) from err
 
+    def _place_of(self, planned: PlannedEpisode, err: InputError) -> str:
+        """The field of the plan that an environment refuses."""
+        if planned.trial is not None and str(err).startswith("onset"):
+            return "trials.onset_tick"
+        task = planned.condition.task
+        is_of_axes = self._plan.tasks[task].axes and "novelty" in str(err)
+        return f"tasks.{task}.{'axes' if is_of_axes else 'kwargs'}"
+
     def _check_mode(self, planned: PlannedEpisode, err: Exception) -> None:
         """Blame the policy's action mode for what an environment refuses, if that is named."""
         if self._plan.policies[planned.policy].action_mode is None or "action_mode" not in str(err):
@@ -209,7 +223,7 @@ class Stage:
         start_ns = time.time_ns()
         recording = _Recording()
         env = self.environment(planned)
-        policy = self.policy(planned.policy)
+        policy = self._player(planned)
         tick_s = _tick_s(env)
         trace: dict[str, Any] = {}
 
@@ -217,7 +231,8 @@ class Stage:
         try:
             keeps = self._may_want_trace(planned)
             with aside():
-                _record(env, policy, planned, recording, self._beat, keeps=keeps)
+                is_told = _is_informed(self._plan, planned)
+                _record(env, policy, planned, recording, self._beat, keeps=keeps, is_told=is_told)
             outcome = _score(self._plan.tasks[planned.condition.task], recording)
             if self._wants_trace(planned, outcome.end_reason):
                 trace = self._write_trace(env, planned, recording, outcome.end_reason)
@@ -238,6 +253,7 @@ class Stage:
             self._plan,
             self._plan_digest,
             policy_digest=policy.digest,
+            declaration=recording.declaration,
             start_ns=start_ns,
             duration_s=duration_s,
             ticks=ticks,
@@ -274,13 +290,13 @@ class Stage:
 
     def _may_want_trace(self, planned: PlannedEpisode) -> bool:
         wanted = self._plan.traces
-        return wanted in ("all", "first_and_failures") or (wanted == "first" and planned.index == 0)
+        return wanted in ("all", "first_and_failures") or (wanted == "first" and planned.is_first)
 
     def _wants_trace(self, planned: PlannedEpisode, end_reason: EndReason) -> bool:
         if not end_reason.is_scored or not self._may_want_trace(planned):
             return False
         is_failure = end_reason is not EndReason.SUCCESS
-        return self._plan.traces != "first_and_failures" or planned.index == 0 or is_failure
+        return self._plan.traces != "first_and_failures" or planned.is_first or is_failure
 
     def _write_trace(
         self,
@@ -328,8 +344,19 @@ def _record(
     beat: Beat,
     *,
     keeps: bool,
+    is_told: bool,
 ) -> None:
-    """Play from reset to end; `keeps` says whether what was seen and done is kept for a trace."""
+    """Play from reset to end.
+
+    Args:
+        env: Where.
+        policy: Who.
+        planned: What.
+        recording: What is noted.
+        beat: Counts the calls of the policy.
+        keeps: Whether what was seen and done is kept for a trace.
+        is_told: Whether the policy is told the novelty.
+    """
     if hasattr(env.unwrapped, "records_motion"):
         env.unwrapped.records_motion = keeps
     options = None if planned.start is None else {"state": dict(planned.start)}
@@ -339,6 +366,8 @@ def _record(
     for value in (recording.initial_state, recording.novelty):
         if not _is_plain(value):
             canonical_json(value)  # raises if a row cannot hold it
+    shown = {"novelty": recording.novelty} if is_told else {}
+    beat.ask(Asked.RESET, begin_in_trial, policy=policy, place=planned.trial, shown=shown)
     beat.ask(Asked.RESET, policy.reset, seed=policy_seed(planned.seed))
     rewards = recording.rewards
     act = beat.acting(policy.act)
@@ -365,6 +394,15 @@ def _record(
                 " limit; give the task `max_ticks`"
             )
     recording.terminated, recording.truncated = bool(terminated), bool(truncated)
+    recording.declaration = beat.ask(
+        Asked.DECLARE, asked_to_declare, policy=policy, place=planned.trial
+    )
+
+
+def _is_informed(plan: TrialPlan, planned: PlannedEpisode) -> bool:
+    """Whether the policy of an episode is the one that is told its novelty."""
+    name = plan.policies[planned.policy].name
+    return plan.trials is not None and plan.trials.informed == name
 
 
 def _is_plain(value: object) -> bool:

@@ -8,6 +8,7 @@ import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -54,6 +55,7 @@ _POOL_FROM: Final = 12
 """From how many episodes on starting worker processes (about a second) pays."""
 _COMMIT_EVERY_S: Final = 0.1
 """How long an episode that ended may wait for its commit when nobody else is waiting."""
+_DIED: Final = "the process playing it died"
 _AHEAD: Final = 8
 """With fewer episodes left a worker is given more, so that it need not wait for them."""
 
@@ -103,9 +105,10 @@ def check_plan(plan: TrialPlan) -> list[str]:
     meetings: dict[tuple[int, int], PlannedEpisode] = {}
     for p in schedule(plan, Side.SIM):
         mode = plan.policies[p.policy].action_mode
-        key = (p.condition.task, p.condition.level, p.condition.novelty, mode, p.way)
+        begins = p.trial and p.trial.onset_tick
+        key = (p.condition.task, p.condition.level, p.condition.novelty, mode, p.way, begins)
         first.setdefault(key, p)
-        if p.index == 0 and p.condition == nominal[p.condition.task]:
+        if p.index == 0 and (p.trial or p.condition == nominal[p.condition.task]):
             meetings.setdefault((p.policy, p.condition.task), p)
     ours: list[PlannedEpisode] = []
     others: list[PlannedEpisode] = []
@@ -324,6 +327,7 @@ class Players(spread.Crew[PlannedEpisode, Episode]):
         self._due_s = 0.0
         self._is_stopping = False
         self._digests: dict[str, str] = {}
+        self._begun: dict[str, list[Episode]] = {}
 
     def play(self, todo: Sequence[PlannedEpisode]) -> None:
         """Play episodes in worker processes, and commit them as they end."""
@@ -349,17 +353,33 @@ class Players(spread.Crew[PlannedEpisode, Episode]):
     def lose(self, worker: Worker, problem: tuple[FaultBy, str] | None) -> None:  # type: ignore[override]
         """Say of the episode under way what is known."""
         planned = worker.todo.popleft()
-        self.ended.append((planned, self._unfinished(worker, planned, problem)))
+        told = worker.beat.so_far()
+        self.ended.append((planned, self._unfinished(worker, planned, problem, told)))
+        # What the policy knew of its trial is gone, and with it the rest of the trial.
+        if planned.trial is None:
+            return
+        if problem is not None:
+            problem = (
+                problem[0],
+                f"its trial ended in episode {planned.trial.episode}: {problem[1]}",
+            )
+        told = {"start_ns": time.time_ns(), "ticks": 0, "duration_s": 0.0}
+        while worker.todo and worker.todo[0].series == planned.series:
+            rest = worker.todo.popleft()
+            self.ended.append((rest, self._unfinished(worker, rest, problem, told)))
 
     def _unfinished(
-        self, worker: Worker, planned: PlannedEpisode, problem: tuple[FaultBy, str] | None
+        self,
+        worker: Worker,
+        planned: PlannedEpisode,
+        problem: tuple[FaultBy, str] | None,
+        told: Mapping[str, float],
     ) -> Episode:
         """The row of an episode whose process was ended, or died."""
-        told = worker.beat.so_far()
         entry = self._plan.policies[planned.policy]
         if entry.name not in self._digests:
             self._digests[entry.name] = digest_of(entry, self._plan.decision_timeout_s)
-        by, detail = problem or (None, "the process playing it died")
+        by, detail = problem or (None, _DIED)
         return row_for(
             planned,
             self._plan,
@@ -379,9 +399,18 @@ class Players(spread.Crew[PlannedEpisode, Episode]):
         )
 
     def _taken(self) -> list[Episode]:
-        """The rows of the episodes that have ended since."""
+        """The rows of the episodes that have ended since; those of a trial once all are there.
+
+        A run that ends in the middle of a trial plays it again from its first episode.
+        """
         ended, self.ended = self.ended, []
-        return [row for _, row in ended]
+        rows = []
+        for planned, row in ended:
+            own = self._begun.setdefault(planned.series, [])
+            own.append(row)
+            if planned.trial is None or len(own) == planned.trial.episodes:
+                rows += self._begun.pop(planned.series)
+        return rows
 
     def _commit(self) -> None:
         """Take care of the episodes that have ended."""
@@ -537,7 +566,9 @@ class _Again(_Run):
 
     def _commit(self) -> None:
         for episode in self._taken():
-            row = self._rows[episode.episode_id]
+            row = self._rows.get(episode.episode_id)
+            if row is None:
+                continue
             if episode.trace_uri is None or episode.trace_sha256 != row.trace_sha256:
                 self._different.append(episode.episode_id)
                 continue
@@ -563,6 +594,10 @@ def _restore_traces(
         match = simulated.get(base_id_of(row.episode_id, row.attempt))
         if row.side is Side.SIM and match is not None:
             todo.append(replace(match, attempt=row.attempt))
+    n_damaged = len(todo)
+    # Of a trial every episode is played again, for what the policy remembers.
+    series = {one.series for one in todo if one.trial}
+    todo = [one for one in todo if not one.trial] + [p for p in planned if p.series in series]
     tell = say or (lambda _line: None)
     if todo:
         with tempfile.TemporaryDirectory(prefix=".again-", dir=trial.path) as folder:
@@ -570,7 +605,7 @@ def _restore_traces(
             again.skip(sum(episode.side is not Side.SIM for episode in store.episodes()))
             (Path(folder) / TRACES).mkdir()
             different = again.restore(damaged, todo)
-        if n := len(todo) - len(different):
+        if n := n_damaged - len(different):
             tell(
                 f"traces that were missing or damaged: {n}, made again from the seeds, as they were"
             )
@@ -604,8 +639,12 @@ def _chunks(todo: Sequence[PlannedEpisode], jobs: int) -> Iterator[list[PlannedE
     """Episodes of one cell together, so that each of several workers builds an environment once.
 
     The order a plan asks for matters where a body warms up or an operator tires; simulated
-    episodes depend on their seed alone, so they are regrouped.
+    episodes depend on their seed alone, so they are regrouped. Those of a trial stay together.
     """
+    if todo and todo[0].trial is not None:
+        for _, own in groupby(todo, key=lambda planned: planned.series):
+            yield list(own)
+        return
     if jobs == 1:
         for first in range(0, len(todo), CHUNK):
             yield list(todo[first : first + CHUNK])

@@ -29,6 +29,7 @@ WORDS: Final = {
     Asked.MAKE: "the policy was not made",
     Asked.RESET: "the policy was not reset",
     Asked.ACT: "the policy gave no action",
+    Asked.DECLARE: "the policy did not declare",
     None: "the environment did not go on",
 }
 """What did not happen where it took too long."""
@@ -42,6 +43,7 @@ def limits_of(plan: TrialPlan) -> dict[Asked | None, float]:
         Asked.MAKE: making_s,
         Asked.RESET: limit_s,
         Asked.ACT: limit_s,
+        Asked.DECLARE: limit_s,
         None: max(WORLD_LIMIT_S, making_s),
     }
 

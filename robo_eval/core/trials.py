@@ -1,0 +1,265 @@
+"""What a trial with an onset is: normal episodes, then novel ones, played by one agent in a row."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from robo_eval.core.errors import InputError
+from robo_eval.core.plain import plain
+from robo_eval.core.wording import counted
+from robo_eval.core.yaml_form import Count, Section, validated
+
+Share = Annotated[float, Field(ge=0.0, le=1.0)]
+Word = Annotated[str, Field(max_length=100)]
+
+
+class TrialsPlan(Section):
+    """How episodes make up trials, in which novelty begins after some of them."""
+
+    count: Annotated[Count, Field(ge=1, le=100_000)]
+    """Trials with novelty in each condition."""
+    episodes: Annotated[Count, Field(ge=1, le=100_000)]
+    """Episodes of a trial."""
+    onset: tuple[Count, Count]
+    """Normal episodes before the first novel one, least and most, from which each trial draws its
+    own; a plain number stands for both."""
+    onset_tick: Annotated[Count, Field(ge=1)] | None = None
+    """Control tick of the first novel episode at which the novelty begins; none: at its start."""
+    share: Share = 1.0
+    """Share of novel episodes among those after the first novel one."""
+    controls: Annotated[Count, Field(ge=0, le=100_000)] = 0
+    """Trials without novelty of each task."""
+    condition: Literal["system", "given"] = "system"
+    """Whether the agent has to find the onset, or is told it."""
+    window: Annotated[Count, Field(ge=1)] | None = None
+    """Last episodes of a trial by which the end of its adaptation is judged; none: a fifth of it,
+    5 at least, as far as the novel phase reaches."""
+    informed: str | None = None
+    """The policy that is told each episode's novelty: what could be won."""
+    frozen: str | None = None
+    """The policy that does not adapt: the baseline of M3 to M6."""
+
+    @field_validator("onset", mode="before")
+    @classmethod
+    def _short_form(cls, onset: object) -> object:
+        if isinstance(onset, list | tuple) and len(onset) == 2:
+            return onset
+        if type(onset) is not int:
+            raise ValueError(f"must be a whole number, or [least, most], given {onset!r:.80}")
+        return (onset, onset)
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        least, most = self.onset
+        if not 0 <= least <= most:
+            raise ValueError(f"onset: must be [least, most], each 0 or more, given {least}, {most}")
+        if most >= self.episodes:
+            raise ValueError(
+                f"onset: {most} normal episodes leave no novel one in a trial of {self.episodes};"
+                f" give {self.episodes - 1} at most, or longer trials"
+            )
+        left = self.episodes - most
+        if self.window is not None and self.window > left:
+            raise ValueError(
+                f"window: {self.window} episodes are more than the {left} from the latest onset to"
+                f" the end of a trial; give {left} at most, or longer trials"
+            )
+        if self.informed is not None and self.informed == self.frozen:
+            raise ValueError("frozen: must be another policy than `informed`")
+        return self
+
+    @property
+    def in_words(self) -> str:
+        """How many trials of how many episodes, for titles."""
+        found = f"{counted(self.count, 'trial')} of {counted(self.episodes, 'episode')}"
+        return f"{found} and {counted(self.controls, 'control')}" if self.controls else found
+
+    def check_tick(self, env: str, *limits: int | None) -> None:
+        """Refuse an onset that no episode reaches.
+
+        Args:
+            env: Id of the environment, for messages.
+            *limits: Its time limits in ticks; None where there is none.
+
+        Raises:
+            ValueError: If the novelty would begin at one of them or later.
+        """
+        most = min((limit for limit in limits if limit is not None), default=None)
+        if most is not None and (self.onset_tick or 0) >= most:
+            raise ValueError(
+                f"trials.onset_tick: must be below {most}, the time limit of {env}, given"
+                f" {self.onset_tick}"
+            )
+
+    def drawn(self, cell: str, number: int, *, seed: int) -> tuple[InTrial, ...]:
+        """The episodes of a trial, in order; the same for the same arguments.
+
+        Args:
+            cell: Key of the condition it is a trial of.
+            number: Number of the trial; those from `count` on are controls.
+            seed: What all draws depend on.
+        """
+        # Stable across Python versions, and needs no numpy where plans are read.
+        rng = random.Random(f"trial:{seed}:{cell}:{number}")  # noqa: S311 - not cryptography
+        least, most = self.onset
+        onset = least + int(rng.random() * (most - least + 1)) if number < self.count else None
+        novel = [False] * self.episodes
+        if onset is not None:
+            later = self.episodes - onset - 1
+            n_novel = round(self.share * later)
+            tail = [True] * n_novel + [False] * (later - n_novel)
+            rng.shuffle(tail)
+            novel[onset:] = [True, *tail]
+        return tuple(
+            InTrial(
+                cell=cell,
+                number=number,
+                episode=place,
+                episodes=self.episodes,
+                onset=onset,
+                is_novel=is_novel,
+                condition=self.condition,
+                onset_tick=self.onset_tick if place == onset else None,
+            )
+            for place, is_novel in enumerate(novel)
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InTrial:
+    """Where an episode stands in its trial.
+
+    Attributes:
+        cell: Key of the condition the trial is of.
+        number: Of the trial, within its condition.
+        episode: Its place, from 0.
+        episodes: Of the trial.
+        onset: Place of the first novel episode; None in a control trial.
+        is_novel: Whether it is played with novelty.
+        condition: Whether the agent has to find the onset, or is told it.
+        onset_tick: Tick at which the novelty begins; None if at the start.
+    """
+
+    cell: str
+    number: int
+    episode: int
+    episodes: int
+    onset: int | None
+    is_novel: bool
+    condition: Literal["system", "given"]
+    onset_tick: int | None = None
+
+    @property
+    def indicator(self) -> bool | None:
+        """What an agent is told of the onset: whether it has come; None where it has to find it."""
+        if self.condition == "system":
+            return None
+        return self.onset is not None and self.episode >= self.onset
+
+    def as_dict(self, declaration: Mapping[str, Any] | None) -> dict[str, Any]:
+        """What the row of the episode says of it, and what the agent declared after it."""
+        return {
+            "cell": self.cell,
+            "number": self.number,
+            "episode": self.episode,
+            "episodes": self.episodes,
+            "onset": self.onset,
+            "is_novel": self.is_novel,
+            "condition": self.condition,
+            **({} if declaration is None else {"declared": dict(declaration)}),
+        }
+
+
+class LevelGuess(Section):
+    """How probable an agent thinks a level is."""
+
+    level_number: Annotated[Count, Field(ge=0)]
+    probability: Share
+
+
+class Declaration(Section):
+    """What an agent says after an episode."""
+
+    probability: Share
+    """That the world has changed since the trial began."""
+    threshold: Share = 0.5
+    """From which probability on the agent declares it."""
+    levels: tuple[LevelGuess, ...] = ()
+    """Which level it is."""
+    entity: Word | None = None
+    """What has changed, such as `cart`."""
+    attribute: Word | None = None
+    """Which of its properties, such as `mass`."""
+    change: Word | None = None
+    """How, such as `increase`."""
+
+    @field_validator("levels")
+    @classmethod
+    def _add_up(cls, levels: tuple[LevelGuess, ...]) -> tuple[LevelGuess, ...]:
+        numbers = [one.level_number for one in levels]
+        if len(set(numbers)) < len(numbers):
+            raise ValueError("must be of different levels")
+        if sum(one.probability for one in levels) > 1.0 + 1e-6:
+            raise ValueError("must have probabilities that add up to 1 at most")
+        return levels
+
+
+def checked_declaration(answer: object) -> dict[str, Any] | None:
+    """What an agent answered when it was asked to declare, as rows hold it.
+
+    Args:
+        answer: A mapping with the keys of `Declaration`, a probability alone, or None.
+
+    Raises:
+        InputError: If it is none of these; the message names the field.
+
+    Example:
+        >>> checked_declaration(0.8)
+        {'probability': 0.8, 'threshold': 0.5}
+    """
+    if answer is None:
+        return None
+    try:
+        given = plain(answer)
+    except TypeError as err:
+        raise InputError(f"declare(): {err}") from err
+    stated = validated(
+        given if isinstance(given, dict) else {"probability": given}, Declaration, "declare()"
+    )
+    return {
+        name: value
+        for name, value in stated.model_dump(mode="json").items()
+        if name in ("probability", "threshold") or value not in (None, [])
+    }
+
+
+def begin_in_trial(policy: Any, place: InTrial | None, shown: Mapping[str, Any]) -> None:  # noqa: ANN401
+    """Tell a policy that an episode of a trial begins, and of the first that a new trial does.
+
+    Args:
+        policy: Any policy; what it has no method for, it is not told.
+        place: Which episode; None if it stands alone, of which nothing is told.
+        shown: What `begin_episode` gets beside the indicator of the onset.
+    """
+    if place is None:
+        return
+    if place.episode == 0 and callable(getattr(policy, "begin_trial", None)):
+        policy.begin_trial()
+    if callable(getattr(policy, "begin_episode", None)):
+        policy.begin_episode({"novelty_indicator": place.indicator, **shown})
+
+
+def asked_to_declare(policy: Any, place: InTrial | None) -> dict[str, Any] | None:  # noqa: ANN401
+    """What a policy declares after an episode of a trial; None if it does not, or has no `declare`.
+
+    Raises:
+        InputError: If its answer cannot be used.
+    """
+    declare = getattr(policy, "declare", None)
+    is_asked = place is not None and callable(declare)
+    return checked_declaration(declare()) if is_asked else None

@@ -1,0 +1,296 @@
+"""Trials with an onset: how novelty was noticed, lived with and described; see docs/trials.md."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any, Final
+
+from robo_eval.core.estimate import Estimate
+from robo_eval.core.kinds import Side
+from robo_eval.core.number import Condition, Number
+from robo_eval.core.wording import counted
+from robo_eval.formulas import sailon
+from robo_eval.metrics.body import Body
+from robo_eval.metrics.performance import success_estimate
+from robo_eval.metrics.registry import Yields, metric
+from robo_eval.metrics.trials import Key, Played, Trials, over_trials
+from robo_eval.stats.rates import garwood_interval
+
+_GROUP: Final = "Trials with an onset"
+_DECLARES: Final = "give the policy a method declare()"
+_FROZEN: Final = "name the policy that does not adapt: trials.frozen in the plan"
+_INFORMED: Final = "name a policy that is told the novelty: trials.informed in the plan"
+_PER_100: Final = "per 100 episodes"
+
+Some = Mapping[Key, Played]
+Of = Callable[[Some], Estimate]
+
+
+def _metric(name: str, unit: str, remedy: str, **also: str) -> Callable[[Yields], Yields]:
+    """A metric of simulated trials, which alone there are; no level reads it."""
+    return metric(
+        name, group=_GROUP, unit=unit, also=also, remedy=remedy, is_evidence=False,
+        sides=(Side.SIM.value,), named={Side.SIM.value: name},
+    )  # fmt: skip
+
+
+def _told(trials: Trials, name: str, of: Of, *, controls: bool = False) -> Iterator[Number]:
+    """A number over all trials, and over those of each condition."""
+    every = trials.played if controls else trials.novel
+    yield _number(trials, name, of, every, None)
+    for at, own in trials.cells():
+        yield _number(trials, name, of, own, at)
+
+
+def _number(trials: Trials, name: str, of: Of, own: Some, at: Condition | None) -> Number:
+    estimate = of(own)
+    n_out = trials.n_left_out
+    note = f"{counted(n_out, 'trial')} with an episode without a score left out" if n_out else ""
+    return Number(
+        name=name,
+        at=at,
+        estimate=estimate,
+        rests_on=counted(estimate.n, "trial"),
+        note="" if at else note,
+        detail=at is not None,
+    )
+
+
+def _means(
+    body: Body, of: Callable[[Mapping[str, Any]], float | None], unit: str, reason: str
+) -> Of:
+    """The mean of a number over trials."""
+
+    def mean(own: Some) -> Estimate:
+        values = {key: of(one.trial) for key, one in own.items()}
+        return over_trials(values, body.config, unit=unit, reason=reason)
+
+    return mean
+
+
+# Detection ---------------------------------------------------------------------------------------
+
+
+def _why_not_detected(trials: Trials) -> str:
+    """Why nothing can be said of detection; empty if it can."""
+    if not trials.played:
+        return "no trial whose episodes all have a score"
+    if all(one.trial["condition"] == "given" for one in trials.played.values()):
+        return "the onset was given"
+    if not any(one.declares for one in trials.played.values()):
+        return "the policy declares nothing"
+    return ""
+
+
+def _found(trial: Mapping[str, Any]) -> sailon.Detection:
+    return sailon.detection(trial["onset"], trial["declared"], trial["n_episodes"])
+
+
+def _detected(body: Body, name: str, unit: str, of: Of, *, controls: bool) -> Iterator[Number]:
+    trials = body.trials
+    why = _why_not_detected(trials)
+    if why:
+        yield Number(name=name, estimate=Estimate.missing(reason=why, unit=unit), remedy=_DECLARES)
+    else:
+        yield from _told(trials, name, of, controls=controls)
+
+
+@_metric("M1", "episodes", _DECLARES, restricted_delay="episodes")
+def delay(body: Body) -> Iterator[Number]:
+    """Novel episodes before the one after which novelty was declared, in detected trials.
+
+    `restricted_delay` is that of all trials but those declared too early; a missed one counts with
+    all its novel episodes.
+    """
+    if not body.trials:
+        return
+    of = _means(body, lambda trial: _found(trial)["delay"], "episodes", "no trial was detected")
+    yield from _detected(body, "M1", "episodes", of, controls=False)
+    of = _means(
+        body,
+        lambda trial: _found(trial)["restricted_delay"],
+        "episodes",
+        "novelty was declared too early in every trial",
+    )
+    yield from _detected(body, "restricted_delay", "episodes", of, controls=False)
+
+
+@_metric("M2", "ratio", _DECLARES)
+def detected(body: Body) -> Iterator[Number]:
+    """Share of the trials with novelty in which it was declared, and not before it had begun."""
+    if body.trials:
+        of = partial(_share, body, "detected")
+        yield from _detected(body, "M2", "ratio", of, controls=False)
+
+
+@_metric("M2_1", "ratio", _DECLARES, false_alarms_per_100=_PER_100)
+def false_positives(body: Body) -> Iterator[Number]:
+    """Share of all trials in which novelty was declared although there was none yet.
+
+    `false_alarms_per_100` are those declarations per 100 normal episodes before any declaration.
+    """
+    if body.trials:
+        of = partial(_share, body, "false_positive")
+        yield from _detected(body, "M2_1", "ratio", of, controls=True)
+        yield from _detected(
+            body, "false_alarms_per_100", _PER_100, partial(_alarms, body), controls=True
+        )
+
+
+def _share(body: Body, name: str, own: Some) -> Estimate:
+    k = sum(bool(_found(one.trial)[name]) for one in own.values())  # type: ignore[literal-required]
+    return success_estimate(k, len(own), exact=False, level=body.level)
+
+
+def _alarms(body: Body, own: Some) -> Estimate:
+    found = sailon.detection_summary(one.trial for one in own.values())
+    n, at_risk = found["n_false_positive"], found["normal_at_risk"]
+    if not at_risk:
+        return Estimate.missing(reason="no normal episode", unit=_PER_100, method="garwood")
+    low, high = garwood_interval(n, at_risk / 100.0, level=body.level)
+    return Estimate(
+        value=found["fa_per_100"], low=low, high=high, level=body.level, n=found["n_trials"],
+        method="garwood", unit=_PER_100,
+    )  # fmt: skip
+
+
+# Reaction ----------------------------------------------------------------------------------------
+
+
+def _reaction(body: Body, told: str, name: str, condition: str = "") -> Iterator[Number]:
+    """A number of `sailon.reaction`, of all trials or of those of a condition."""
+    trials = body.trials
+    wanted = [one for one in trials.novel.values() if condition in ("", one.trial["condition"])]
+    if not wanted and condition and trials.novel:
+        return
+    if not any("baseline" in one.trial for one in wanted):
+        why = (
+            "no trial that the frozen policy has played, too"
+            if trials.frozen
+            else "no policy is named that does not adapt"
+        )
+        yield Number(name=told, estimate=Estimate.missing(reason=why, unit="ratio"), remedy=_FROZEN)
+        return
+
+    def of(trial: Mapping[str, Any]) -> float | None:
+        if "baseline" not in trial:
+            return None
+        found = sailon.reaction(
+            trial["performance"], trial["baseline"], trial["onset"], trials.window
+        )
+        value: float | None = found[name]  # type: ignore[literal-required]
+        return value
+
+    yield from _told(trials, told, _means(body, of, "ratio", "no trial defines it"))
+
+
+@_metric("M3", "ratio", _FROZEN)
+def recovered(body: Body) -> Iterator[Number]:
+    """Performance at the end of a trial by that of the frozen policy before the onset."""
+    if body.trials:
+        yield from _reaction(body, "M3", "nrp", "system")
+
+
+@_metric("M4", "ratio", _FROZEN, performance_kept="ratio")
+def recovered_when_told(body: Body) -> Iterator[Number]:
+    """The same as M3 where the policy was told the onset.
+
+    `performance_kept` is the same as M3 or M4 with all episodes from the onset on.
+    """
+    if body.trials:
+        yield from _reaction(body, "M4", "nrp", "given")
+        yield from _reaction(body, "performance_kept", "nrp_post")
+
+
+@_metric("M5", "ratio", _FROZEN, early_reaction="ratio")
+def whole_phase(body: Body) -> Iterator[Number]:
+    """Mean performance from the onset on, as a share of it and the frozen policy's together.
+
+    `early_reaction` is the same of the first episodes from the onset on, as many as M6 has.
+    """
+    if body.trials:
+        yield from _reaction(body, "M5", "opti")
+        yield from _reaction(body, "early_reaction", "ipti")
+
+
+@_metric("M6", "ratio", _FROZEN, apti_ratio="ratio")
+def asymptotic(body: Body) -> Iterator[Number]:
+    """The same as M5 of the last episodes of a trial: 0.5 is as good as the frozen policy.
+
+    `apti_ratio` divides the policy's by that of the frozen policy: 1 is as good.
+    """
+    if body.trials:
+        yield from _reaction(body, "M6", "apti")
+        yield from _reaction(body, "apti_ratio", "apti_ratio")
+
+
+@_metric("adaptation", "difference", _INFORMED, adaptation_possible="difference")
+def adaptation(body: Body) -> Iterator[Number]:
+    """Performance from the onset on, less that of the frozen policy in the same trials.
+
+    `adaptation_possible` is what a policy that is told the novelty has more than the frozen one.
+    """
+    trials = body.trials
+    if not trials or body.policy == trials.frozen:
+        return
+
+    def gain(gains: Mapping[Key, float], why: str) -> Of:
+        def mean(own: Some) -> Estimate:
+            values = {key: gains.get(key) for key in own}
+            return over_trials(values, body.config, unit="difference", reason=why)
+
+        return mean
+
+    none = "the frozen policy has played none of these trials"
+    yield from _told(trials, "adaptation", gain(trials.gains, none))
+    none = "no informed and frozen policy have both played these trials"
+    for number in _told(trials, "adaptation_possible", gain(trials.possible, none)):
+        yield _judged(number, trials.informed)
+
+
+def _judged(number: Number, informed: str) -> Number:
+    """What an informed policy wins, with what that says where it wins nothing."""
+    estimate = number.estimate
+    if estimate.value is None:
+        return replace(number, remedy=_INFORMED)
+    if estimate.low is not None and estimate.low > 0.0:
+        return number
+    if estimate.low is None and estimate.value > 0.0:  # too few trials, or all alike
+        return number
+    told = f"nothing to win is shown here: {informed}, who is told the novelty, does no better"
+    return replace(number, note="; ".join(filter(None, [number.note, told])))
+
+
+# Characterisation --------------------------------------------------------------------------------
+
+
+@_metric(
+    "level_named", "ratio", _DECLARES, level_in_three="ratio", level_brier="squared",
+    level_named_at_declaration="ratio", level_in_three_at_declaration="ratio",
+    level_brier_at_declaration="squared",
+)  # fmt: skip
+def characterisation(body: Body) -> Iterator[Number]:
+    """Share of the trials whose last report from the declaration on thinks the level most probable.
+
+    `level_in_three` is that of the three most probable, `level_brier` the squared error summed over
+    levels; with `_at_declaration` of the report that was made with the declaration.
+    """
+    reports = [report for one in body.trials.novel.values() for report in one.trial["reports"]]
+    if not any(reports) or all(
+        one.trial["truth"]["level"] is None for one in body.trials.novel.values()
+    ):
+        return
+    names = {"level_named": "top1", "level_in_three": "top3", "level_brier": "brier"}
+    for when, ending in (("last", ""), ("at_declaration", "_at_declaration")):
+        for name, field in names.items():
+            unit = "squared" if field == "brier" else "ratio"
+
+            def of(trial: Mapping[str, Any], field: str = field, when: str = when) -> float | None:
+                found: Any = sailon.characterisation_summary([trial])
+                value: float | None = found[when][field]
+                return value
+
+            mean = _means(body, of, unit, "no report from the declaration on")
+            yield from _told(body.trials, f"{name}{ending}", mean)

@@ -1,0 +1,232 @@
+"""What a policy did in trials with an onset, beside a frozen policy and an informed one."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from robo_eval.core.estimate import Estimate
+from robo_eval.core.number import Condition
+from robo_eval.formulas import sailon
+from robo_eval.metrics.config import MetricConfig
+from robo_eval.metrics.frame import is_missing
+from robo_eval.metrics.tasks import VARIANT, task_label
+from robo_eval.stats.resampling import mean_interval, stratified_mean_interval
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from robo_eval.core.plan import TrialPlan
+
+_UNSAID: Final = {"probability": 0.0, "threshold": 0.5}
+"""What counts as declared after an episode where nothing was."""
+
+Key = tuple[str, int]
+"""Cell and number of a trial: what the same trial of another policy shares with it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Played:
+    """One trial of a policy.
+
+    Attributes:
+        at: Task and novelty; None of a control trial.
+        trial: What the formulas read of it, see `formulas.sailon`.
+        declares: Whether the policy declared anything after any of its episodes.
+    """
+
+    at: Condition | None
+    trial: Mapping[str, Any]
+    declares: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trials:
+    """The trials of a policy.
+
+    Attributes:
+        policy: Its name.
+        frozen: Name of the policy that does not adapt; empty if none is named.
+        informed: Name of the policy that is told the novelty; empty if none is named.
+        window: Episodes of the asymptotic window; None leaves them to the formulas.
+        played: Trials whose episodes all have a score, with the performance of the frozen policy
+            where that has played the same.
+        n_left_out: Trials that are left out, because an episode has no score.
+        gains: By key, how much better it did from the onset on than the frozen policy, a
+            difference of mean performance.
+        possible: By key, how much better the informed policy did.
+    """
+
+    policy: str
+    frozen: str
+    informed: str
+    window: int | None
+    played: Mapping[Key, Played]
+    n_left_out: int
+    gains: Mapping[Key, float]
+    possible: Mapping[Key, float]
+
+    def __bool__(self) -> bool:
+        return bool(self.played or self.n_left_out)
+
+    @property
+    def novel(self) -> dict[Key, Played]:
+        """Trials with novelty."""
+        return {key: one for key, one in self.played.items() if one.at is not None}
+
+    def cells(self) -> Iterator[tuple[Condition, dict[Key, Played]]]:
+        """The trials of each condition, where there are several of them."""
+        found: dict[Condition, dict[Key, Played]] = defaultdict(dict)
+        for key, one in self.novel.items():
+            if one.at is not None:
+                found[one.at][key] = one
+        return iter(found.items() if len(found) > 1 else ())
+
+
+def trials_of(
+    table: pd.DataFrame, policy: str, plan: TrialPlan | None, config: MetricConfig
+) -> Trials:
+    """The trials of a policy among the episodes of a side.
+
+    Args:
+        table: Episodes as `episodes_frame` has them.
+        policy: Name of the policy.
+        plan: The plan, which names the frozen and the informed policy.
+        config: Settings; what an error of the policy counts as is in the table already.
+    """
+    del config
+    rules = None if plan is None else plan.trials
+    frozen = (rules and rules.frozen) or ""
+    informed = (rules and rules.informed) or ""
+    if plan is not None and (rules is None or plan.imported is not None):
+        every: dict[str, tuple[dict[Key, Played], int]] = {}
+    else:
+        every = _trials_by_policy(table, {policy, frozen, informed} - {""})
+    own, n_left_out = every.get(policy, ({}, 0))
+    base = every.get(frozen, ({}, 0))[0]
+    told = every.get(informed, ({}, 0))[0]
+    played = {
+        key: replace(one, trial={**one.trial, "baseline": base[key].trial["performance"]})
+        if key in base
+        else one
+        for key, one in own.items()
+    }
+    return Trials(
+        policy=policy,
+        frozen=frozen,
+        informed=informed,
+        window=None if rules is None else rules.window,
+        played=played,
+        n_left_out=n_left_out,
+        gains=_gains(own, base),
+        possible=_gains(told, base),
+    )
+
+
+def _gains(own: Mapping[Key, Played], base: Mapping[Key, Played]) -> dict[Key, float]:
+    return {
+        key: _from_onset(one.trial) - _from_onset(base[key].trial)
+        for key, one in own.items()
+        if key in base and one.at is not None
+    }
+
+
+def _from_onset(trial: Mapping[str, Any]) -> float:
+    after: Sequence[float] = trial["performance"][trial["onset"] :]
+    return sum(after) / len(after)
+
+
+def _trials_by_policy(
+    table: pd.DataFrame, policies: set[str]
+) -> dict[str, tuple[dict[Key, Played], int]]:
+    """Whole trials of each policy, and how many lack a score."""
+    if "novelty" not in table.columns:
+        return {}
+    names = ("policy", "quality", "task", "family", VARIANT, "profile", "level", "difficulty")
+    columns = [table[name].tolist() for name in ("novelty", *names)]
+    rows: dict[tuple[str, Key], dict[int, dict[str, Any]]] = defaultdict(dict)
+    for novelty, *cells in zip(*columns, strict=True):
+        place = novelty.get("trial") if isinstance(novelty, Mapping) else None
+        row = dict(zip(names, cells, strict=True))
+        if place is not None and row["policy"] in policies:
+            key = str(place["cell"]), int(place["number"])
+            rows[str(row["policy"]), key][int(place["episode"])] = {**row, "place": place}
+    found: dict[str, tuple[dict[Key, Played], int]] = {name: ({}, 0) for name in policies}
+    for (policy, key), own in sorted(rows.items()):
+        trials, n_left_out = found[policy]
+        episodes = [own[place] for place in sorted(own)]
+        is_whole = len(own) == int(episodes[0]["place"]["episodes"])
+        if is_whole and not any(is_missing(row["quality"]) for row in episodes):
+            trials[key] = _played(episodes)
+        else:
+            n_left_out += 1
+        found[policy] = trials, n_left_out
+    return found
+
+
+def _played(rows: Sequence[Mapping[str, Any]]) -> Played:
+    places = [row["place"] for row in rows]
+    said = [place.get("declared") for place in places]
+    stated = [_UNSAID if one is None else one for one in said]
+    onset = places[0]["onset"]
+    first = None if onset is None else rows[onset]
+    trial: dict[str, Any] = {
+        "n_episodes": len(rows),
+        "onset": onset,
+        "condition": places[0]["condition"],
+        "performance": [float(row["quality"]) for row in rows],
+        "probability": [one["probability"] for one in stated],
+        "threshold": [one["threshold"] for one in stated],
+        "reports": [one if one and one.get("levels") else None for one in said],
+        "truth": {"level": None if first is None else _known(first["level"])},
+    }
+    trial["declared"] = sailon.declared_index(trial["probability"], trial["threshold"])
+    return Played(
+        at=None if first is None else _condition(first),
+        trial=trial,
+        declares=any(one is not None for one in said),
+    )
+
+
+def _condition(row: Mapping[str, Any]) -> Condition:
+    return Condition(
+        task=task_label(str(row["family"] or row["task"]), str(row[VARIANT] or "")),
+        profile=_known(row["profile"]),
+        level=_known(row["level"]),
+        difficulty=_known(row["difficulty"]),
+    )
+
+
+def _known(cell: Any) -> Any:  # noqa: ANN401 - a cell of a table
+    return None if is_missing(cell) else cell
+
+
+def over_trials(
+    values: Mapping[Key, float | None], config: MetricConfig, *, unit: str, reason: str
+) -> Estimate:
+    """Mean over trials, which are resampled inside their condition; each condition counts once.
+
+    Args:
+        values: By key; None where a trial does not define it.
+        config: Settings of the interval.
+        unit: Unit of the values.
+        reason: Why there is no value, where no trial defines it.
+    """
+    cells: dict[str, list[float]] = defaultdict(list)
+    for (cell, _), value in values.items():
+        if value is not None:
+            cells[cell].append(float(value))
+    known = [cells[cell] for cell in sorted(cells)]
+    if not known:
+        return Estimate.missing(reason=reason, unit=unit)
+    of: Callable[..., Estimate] = partial(
+        stratified_mean_interval if len(known) > 1 else mean_interval,
+        level=config.level,
+        unit=unit,
+        resamples=config.resamples,
+        seed=config.seed,
+    )
+    return of(known, over="these") if len(known) > 1 else of(known[0])
