@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -14,6 +14,7 @@ from robo_eval.core.confined import Confined, can_fork, wait_for
 from robo_eval.core.errors import InputError, RoboEvalError, said
 from robo_eval.core.kinds import FaultBy
 from robo_eval.core.plan import PolicyPlan
+from robo_eval.core.trials import METHODS, call_if_there, checked_declaration
 
 _MAKING: Final = (60.0, 10.0)
 """Making a policy may take so many seconds, or so many times as long as a decision."""
@@ -144,6 +145,33 @@ class ConfinedPolicy:
         """
         return self._ask("the policy gave no action", self._limit_s, "act", observation)
 
+    def begin_trial(self) -> None:
+        """Make the policy anew, and tell it that a trial begins.
+
+        Raises:
+            PolicyError: If the policy raises an error or takes too long.
+        """
+        self._end()
+        self._made()
+        self._ask("the policy did not begin a trial", self._limit_s, "begin_trial", ())
+
+    def begin_episode(self, info: Mapping[str, Any]) -> None:
+        """Tell the policy what it may know of the episode that begins.
+
+        Raises:
+            PolicyError: If the policy raises an error or takes too long.
+        """
+        problem = "the policy did not begin an episode"
+        self._ask(problem, self._limit_s, "begin_episode", (dict(info),))
+
+    def declare(self) -> object:
+        """What the policy declares after the episode that has ended; None if nothing.
+
+        Raises:
+            PolicyError: If the policy raises an error, takes too long or declares what cannot be.
+        """
+        return self._ask("the policy did not declare", self._limit_s, "declare", ())
+
     def measures(self) -> dict[str, float]:
         """What the policy measured of itself since `reset`."""
         if self._process is None:
@@ -204,6 +232,9 @@ def _serve(hears: Connection, speaks: Connection, plan: PolicyPlan) -> None:
                 policy.reset(seed=given)
             elif what == "act":
                 answer = policy.act(given)
+            elif what in METHODS:
+                answer = call_if_there(policy, what, *given)
+                answer = checked_declaration(answer) if what == "declare" else None
             elif callable(getattr(policy, "measures", None)):
                 answer = {str(name): float(value) for name, value in policy.measures().items()}
             else:

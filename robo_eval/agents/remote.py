@@ -11,6 +11,7 @@ import struct
 import time
 import weakref
 from collections import deque
+from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -75,6 +76,7 @@ class RemotePolicy:
         self.url = url
         self.latency = Latency()
         self.is_tried = False
+        self._in_trial = False
         self._timeout_s = float(timeout_s)
         self._start_timeout_s = float(start_timeout_s)
         self._chunk: deque[Any] = deque()
@@ -96,9 +98,12 @@ class RemotePolicy:
             try:
                 self._link.ask("reset", "ready", seed=number, tried=self.is_tried)
             except LinkLostError:
-                pass  # it broke since the last episode
+                if self._in_trial:
+                    raise
+                # It broke since the last episode.
             else:
                 return
+        self._check_memory()
         self._reopen()
         self._link.ask("reset", "ready", seed=number, tried=self.is_tried)
 
@@ -112,6 +117,45 @@ class RemotePolicy:
         if not self._chunk:
             self._chunk.extend(self._ask(observation))
         return self._chunk.popleft()
+
+    def begin_trial(self) -> None:
+        """Have the policy made anew there, and told; from now on its memory must last.
+
+        A server of an earlier version makes one for each connection, and is told nothing.
+
+        Raises:
+            RemotePolicyError: If that fails, or takes too long.
+        """
+        self._in_trial = True
+        if self._link.knows_trials:
+            self._link.ask("begin_trial", "ready")
+
+    def begin_episode(self, info: Mapping[str, Any]) -> None:
+        """Tell the policy what it may know of the episode that begins.
+
+        Raises:
+            RemotePolicyError: If that fails, or takes too long.
+        """
+        self._check_memory()
+        if self._link.knows_trials:
+            self._link.ask("begin_episode", "ready", info=dict(info))
+
+    def declare(self) -> object:
+        """What the policy declares after the episode that has ended; None if nothing.
+
+        Raises:
+            RemotePolicyError: If it fails, or takes too long.
+        """
+        if not self._link.knows_trials:
+            return None
+        return self._link.ask("declare", "declared").get("said")
+
+    def _check_memory(self) -> None:
+        if self._in_trial and not self._link.is_open:
+            raise LinkLostError(
+                f"{self.url}: the connection broke, and what the policy remembered of its trial is"
+                " gone"
+            )
 
     def measures(self) -> dict[str, float]:
         """How long the requests since the last `reset` took, unit in the name."""
@@ -208,6 +252,7 @@ class _Link:
         try:
             hello = self.ask("hello", "hello", protocol=PROTOCOL)
             self.name, self.digest, self.chunk = _checked_hello(url, hello)
+            self.knows_trials = hello.get("trials") is True
         except RemotePolicyError as err:
             self.close()
             raise InputError(str(err)) from err

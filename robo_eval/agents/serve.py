@@ -10,6 +10,7 @@ import struct
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -128,8 +129,9 @@ class PolicyServer:
         self._connections.add(connection)
         host, port, *_ = connection.remote_address
         self._announce(f"{host}:{port} connected")
-        hello = {"name": self.name, "digest": self.digest, "chunk": self.chunk}
-        session = Session(hello, self._policy, self._alone)
+        hello = {"name": self.name, "digest": self.digest, "chunk": self.chunk, "trials": True}
+        anew = partial(self._policy, is_new=True)
+        session = Session(hello, self._policy, self._alone, anew)
         try:
             limit = struct.pack("ll", _SEND_S, 0)
             connection.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
@@ -146,10 +148,17 @@ class PolicyServer:
                 self._spare = self._spare or session.given_back
             self._connections.discard(connection)
 
-    def _policy(self) -> Policy:
-        """A policy for one connection; the one made at the start goes to the first."""
+    def _policy(self, *, is_new: bool = False) -> Policy:
+        """A policy for one connection; the one made at the start goes to the first.
+
+        Args:
+            is_new: Whether nobody may have tried it, as a trial wants.
+        """
         with self._loading:
-            made, self._spare = self._spare or self._make(), None
+            if is_new or self._spare is None:
+                made = self._make()
+            else:
+                made, self._spare = self._spare, None
         if made.digest != self.digest:
             raise InputError(
                 f"the policy has changed where it is served: its digest is {made.digest}, and"

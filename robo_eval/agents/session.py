@@ -12,6 +12,9 @@ import numpy as np
 from robo_eval.agents.wire import MAX_CHUNK, PROTOCOL, decode, encode
 from robo_eval.core.errors import InputError
 from robo_eval.core.policy import Policy
+from robo_eval.core.trials import METHODS, call_if_there, checked_declaration
+
+_KINDS: Final = ("hello", "reset", "act", *METHODS)
 
 
 def chunk_length(policy: Policy) -> int:
@@ -43,6 +46,7 @@ class Session:
         hello: Name, digest and chunk length, as the client is told.
         make: Makes the policy; called when the client first plays.
         alone: Held while the policy acts or is reset.
+        anew: Makes the policy for a new trial, which nobody has played with; `make` if not given.
 
     Attributes:
         answered: How often the policy answered.
@@ -50,10 +54,15 @@ class Session:
     """
 
     def __init__(
-        self, hello: Mapping[str, Any], make: Callable[[], Policy], alone: threading.Lock
+        self,
+        hello: Mapping[str, Any],
+        make: Callable[[], Policy],
+        alone: threading.Lock,
+        anew: Callable[[], Policy] | None = None,
     ) -> None:
         self._hello = dict(hello)
         self._make = make
+        self._anew = anew or make
         self._alone = alone
         self._policy: Policy | None = None
         self._is_known = False
@@ -85,8 +94,10 @@ class Session:
             self._is_known = True
             return encode({"type": "hello", "id": number, "protocol": PROTOCOL, **self._hello})
         try:
-            policy = self._playing()
+            policy = self._playing(of_new_trial=message["type"] == "begin_trial")
             with self._alone:
+                if message["type"] in METHODS:
+                    return self._in_trial(policy, message)
                 if message["type"] == "reset":
                     self._is_tried = message.get("tried") is True
                     policy.reset(seed=message.get("seed"))
@@ -105,8 +116,8 @@ class Session:
         kind, number = message["type"], message.get("id")
         if type(number) is not int:
             raise InputError(f"a message of type {kind[:40]!r} has no whole number as its id")
-        if kind not in ("hello", "reset", "act"):
-            raise InputError(f"unknown message type {kind[:40]!r}; valid: hello, reset, act")
+        if kind not in _KINDS:
+            raise InputError(f"unknown message type {kind[:40]!r}; valid: {', '.join(_KINDS)}")
         if kind == "hello":
             if message.get("protocol") != PROTOCOL:
                 raise InputError(
@@ -121,10 +132,21 @@ class Session:
         if kind == "reset" and seed is not None and type(seed) is not int:
             raise InputError(f"reset has seed {str(seed)[:40]!r}, not a whole number or null")
 
-    def _playing(self) -> Policy:
-        if self._policy is None:
-            self._policy = self._make()
+    def _playing(self, *, of_new_trial: bool) -> Policy:
+        if of_new_trial or self._policy is None:
+            self._policy = self._anew() if of_new_trial else self._make()
         return self._policy
+
+    def _in_trial(self, policy: Policy, message: Mapping[str, Any]) -> str | bytes:
+        """What answers a message about a trial; what the policy has no method for, it ignores."""
+        kind, number = message["type"], message["id"]
+        info = message.get("info")
+        if kind == "begin_episode" and not isinstance(info, dict):
+            raise InputError(f"begin_episode has info {str(info)[:40]!r}, and no object")
+        answer = call_if_there(policy, kind, *([info] if kind == "begin_episode" else []))
+        if kind != "declare":
+            return encode({"type": "ready", "id": number})
+        return encode({"type": "declared", "id": number, "said": checked_declaration(answer)})
 
     def _act(self, policy: Policy, observation: Any) -> list[Any]:  # noqa: ANN401 - any space
         chunk: Final = self._hello["chunk"]

@@ -466,7 +466,7 @@ class TrialPlan(Section):
                     f"tasks.{index}.levels: 0 is no novelty; trials begin without it anyway"
                 )
             spec = task_of(task.env)
-            rules.check_tick(task.env, task.max_ticks, spec and spec.max_ticks)
+            rules.check_tick(task.env, task.max_ticks, None if spec is None else spec.max_ticks)
 
     def _check_calibrations(self) -> None:
         _check_apart("calibrations", [entry.name for entry in self.calibrations if entry.name])

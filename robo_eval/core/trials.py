@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -14,6 +14,8 @@ from robo_eval.core.plain import plain
 from robo_eval.core.wording import counted
 from robo_eval.core.yaml_form import Count, Section, validated
 
+METHODS: Final = ("begin_trial", "begin_episode", "declare")
+"""What a policy may have for trials; see docs/trials.md."""
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 Word = Annotated[str, Field(max_length=100)]
 
@@ -248,18 +250,21 @@ def begin_in_trial(policy: Any, place: InTrial | None, shown: Mapping[str, Any])
     """
     if place is None:
         return
-    if place.episode == 0 and callable(getattr(policy, "begin_trial", None)):
-        policy.begin_trial()
-    if callable(getattr(policy, "begin_episode", None)):
-        policy.begin_episode({"novelty_indicator": place.indicator, **shown})
+    if place.episode == 0:
+        call_if_there(policy, "begin_trial")
+    call_if_there(policy, "begin_episode", {"novelty_indicator": place.indicator, **shown})
 
 
 def asked_to_declare(policy: Any, place: InTrial | None) -> dict[str, Any] | None:  # noqa: ANN401
-    """What a policy declares after an episode of a trial; None if it does not, or has no `declare`.
+    """What a policy declares after an episode; None if that stands alone, or it does not declare.
 
     Raises:
         InputError: If its answer cannot be used.
     """
-    declare = getattr(policy, "declare", None)
-    is_asked = place is not None and callable(declare)
-    return checked_declaration(declare()) if is_asked else None
+    return None if place is None else checked_declaration(call_if_there(policy, "declare"))
+
+
+def call_if_there(policy: Any, method: str, *given: object) -> Any:  # noqa: ANN401
+    """What a method of a policy answers; None if it has none of this name."""
+    found = getattr(policy, method, None)
+    return found(*given) if callable(found) else None
