@@ -246,20 +246,31 @@ def adaptation(body: Body) -> Iterator[Number]:
     none = "the frozen policy has played none of these trials"
     yield from _told(trials, "adaptation", gain(trials.gains, none))
     none = "no informed and frozen policy have both played these trials"
-    for number in _told(trials, "adaptation_possible", gain(trials.possible, none)):
-        yield _judged(number, trials.informed)
+    whole, *parts = _told(trials, "adaptation_possible", gain(trials.possible, none))
+    where = [_in_words(one.at) for one in parts if one.at and _wins_nothing(one.estimate)]
+    told = f"nothing to win is shown at {', '.join(where)}" if where else ""
+    yield _judged(whole, trials.informed, told)
+    for part in parts:
+        yield _judged(part, trials.informed)
 
 
-def _judged(number: Number, informed: str) -> Number:
+def _wins_nothing(gain: Estimate) -> bool:
+    """Whether nothing above 0 is shown; of values without an interval the mean says it."""
+    least = gain.value if gain.low is None else gain.low
+    return least is not None and least <= 0.0
+
+
+def _in_words(at: Condition) -> str:
+    parts = (at.task, "" if at.level is None else f"level {at.level}", at.difficulty or "")
+    return " ".join(filter(None, parts))
+
+
+def _judged(number: Number, informed: str, told: str = "") -> Number:
     """What an informed policy wins, with what that says where it wins nothing."""
-    estimate = number.estimate
-    if estimate.value is None:
+    if number.estimate.value is None:
         return replace(number, remedy=_INFORMED)
-    if estimate.low is not None and estimate.low > 0.0:
-        return number
-    if estimate.low is None and estimate.value > 0.0:  # too few trials, or all alike
-        return number
-    told = f"nothing to win is shown here: {informed}, who is told the novelty, does no better"
+    if _wins_nothing(number.estimate):
+        told = f"nothing to win is shown here: {informed}, who is told the novelty, does no better"
     return replace(number, note="; ".join(filter(None, [number.note, told])))
 
 

@@ -227,6 +227,22 @@ def test_novelty_begins_inside_the_first_novel_episode_alone(tmp_path):
     assert own == [(0, 0, 1.0), (1, 3, pytest.approx(0.6)), (2, 0, 0.0), (3, 0, 0.0)]
 
 
+def test_a_lost_trace_of_a_trial_is_made_again_with_the_memory_it_had(tmp_path):
+    plan = plan_of("count: 1, episodes: 4, onset: 1").model_copy(update={"traces": "all"})
+    trial = TrialDirectory.create(tmp_path / "t", plan)
+    run_simulated(trial, jobs=1)
+    before = rows_of(trial.path)
+    row = next(r for r in before if r.policy == "learner" and r.novelty["trial"]["episode"] == 3)
+    content = (trial.path / row.trace_uri).read_bytes()
+    (trial.path / row.trace_uri).unlink()
+    told = []
+    run_simulated(trial, jobs=1, say=told.append)
+    assert (trial.path / row.trace_uri).read_bytes() == content
+    assert rows_of(trial.path) == before
+    assert len(told) == 1
+    assert "damaged: 1," in told[0]
+
+
 def test_a_share_of_the_episodes_after_the_first_novel_one_is_novel():
     plan = plan_of("count: 5, episodes: 12, onset: 1, share: 0.5")
     for number in range(5):

@@ -1,0 +1,147 @@
+"""Numbers of trials with an onset: what they rest on, and what is said where there is none."""
+
+import random
+
+import pandas as pd
+import pytest
+
+from robo_eval.core.plan import parse_plan
+from robo_eval.core.schedule import schedule
+from robo_eval.metrics.summary import summarise
+
+PLAN = """
+name: x
+tasks: [{levels: [1, 9], difficulties: [hard]}]
+policies: [balancer, adaptive, informed]
+trials: {count: 4, episodes: 10, onset: [2, 4], controls: 2, window: 3}
+"""
+
+
+def plan_of(text=PLAN, **trials):
+    plan = parse_plan(text, source="plan")
+    roles = {"frozen": "balancer", "informed": "informed"}
+    return plan.model_copy(update={"trials": plan.trials.model_copy(update={**roles, **trials})})
+
+
+def table(plan, *, quality, declares, gaps=()):
+    """Rows of a plan: quality by policy and planned episode, what it declares after it."""
+    rows = []
+    for planned in schedule(plan, plan.sides[0]):
+        policy = plan.policies[planned.policy].name
+        value = None if planned.base_id in gaps else quality(policy, planned)
+        rows.append(
+            {
+                "episode_id": planned.base_id,
+                "side": "sim",
+                "task": plan.tasks[0].env,
+                "policy": policy,
+                "quality": value,
+                "success": None if value is None else value == 1.0,
+                "end_reason": "fault"
+                if value is None
+                else "success"
+                if value == 1.0
+                else "failure",
+                "fault_by": "policy" if value is None else None,
+                "seed": planned.seed,
+                "level": planned.condition.level,
+                "difficulty": "hard",
+                "profile": "paper",
+                "novelty": {"trial": planned.trial.as_dict(declares(policy, planned))},
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def good(policy, planned):
+    """Level 9 costs the frozen one, level 1 nobody."""
+    if planned.condition.level != 9 or policy == "informed":
+        return 1.0
+    late = planned.trial.episode - planned.trial.onset
+    return 0.25 if policy == "balancer" else min(1.0, 0.25 + 0.25 * late)
+
+
+def declares(policy, planned):
+    if policy != "adaptive":
+        return None
+    onset = planned.trial.onset
+    has_seen = onset is not None and planned.trial.episode > onset
+    levels = [{"level_number": 9, "probability": 0.8}]
+    return {"probability": float(has_seen), "threshold": 0.5, "levels": levels if has_seen else []}
+
+
+def numbers(rows, plan, policy="adaptive"):
+    found = summarise(rows, plan).bodies
+    own = next(body for body in found if body.policy == policy)
+    return own.numbers.where(group="Trials with an onset")
+
+
+def test_detection_and_reaction_are_told_over_trials():
+    plan = plan_of()
+    found = numbers(table(plan, quality=good, declares=declares), plan)
+    assert found.of("M1").value == 1.0
+    assert (found.of("M2").value, found.of("M2").n) == (1.0, 8)
+    assert (found.of("M2_1").value, found.of("M2_1").n) == (0.0, 10)
+    assert found.of("false_alarms_per_100_sim").low == 0.0
+    assert found.of("M3").value == 1.0
+    assert found.of("M6").value == pytest.approx((0.5 + 0.8) / 2, abs=0.02)
+    assert found.of("M4") is None
+    by_level = {one.at.level: one.estimate.value for one in found.where(name="M6") if one.at}
+    assert by_level[1] == 0.5
+    assert by_level[9] > 0.7
+    assert found.of("level_named").value == 0.5  # it says 9 in every trial
+
+
+def test_what_adaptation_can_win_is_told_and_where_it_can_win_nothing():
+    plan = plan_of()
+    found = numbers(table(plan, quality=good, declares=declares), plan)
+    possible = {one.at and one.at.level: one for one in found.where(name="adaptation_possible")}
+    assert possible[9].estimate.value == 0.75
+    assert "nothing to win" not in possible[9].note
+    assert "level 1 hard" in possible[None].note
+    assert "level 9" not in possible[None].note
+    assert possible[1].estimate.value == 0.0
+    assert "nothing to win is shown here: informed" in possible[1].note
+    gains = {one.at and one.at.level: one.estimate for one in found.where(name="adaptation")}
+    assert 0.0 < gains[9].value < 0.75
+    frozen = numbers(table(plan, quality=good, declares=declares), plan, "balancer")
+    assert frozen.of("adaptation") is None
+
+
+def test_what_is_missing_has_a_reason():
+    plan = plan_of(frozen=None, informed=None)
+    rows = table(plan, quality=good, declares=declares)
+    found = numbers(rows, plan)
+    assert "no policy is named" in found.of("M6").reason
+    assert found.where(name="M6")[0].remedy.endswith("trials.frozen in the plan")
+    assert found.of("adaptation_possible").value is None
+    silent = numbers(rows, plan, "informed")
+    assert silent.of("M2").reason == "the policy declares nothing"
+    given = plan_of(condition="given")
+    told = numbers(table(given, quality=good, declares=declares), given)
+    assert told.of("M2").reason == "the onset was given"
+    assert told.of("M3") is None
+    assert told.of("M4").value == 1.0
+
+
+def test_a_trial_with_an_episode_without_a_score_is_left_out_and_counted():
+    plan = plan_of()
+    gap = next(p.base_id for p in schedule(plan, plan.sides[0]) if p.policy == 1 and p.trial.onset)
+    found = numbers(table(plan, quality=good, declares=declares, gaps={gap}), plan)
+    assert found.of("M2").n == 7
+    assert "1 trial with an episode without a score left out" in found.where(name="M2")[0].note
+
+
+def test_the_order_of_the_rows_changes_nothing():
+    plan = plan_of()
+    rows = table(plan, quality=good, declares=declares)
+    order = list(range(len(rows)))
+    random.Random(3).shuffle(order)
+    assert list(numbers(rows.iloc[order].reset_index(drop=True), plan)) == list(numbers(rows, plan))
+
+
+def test_single_episodes_have_none_of_these_numbers():
+    plan = parse_plan("name: x\ntasks: [{levels: [1]}]\npolicies: [balancer]", source="plan")
+    rows = table(plan_of(), quality=good, declares=declares)
+    rows["novelty"] = [{}] * len(rows)
+    assert not numbers(rows[rows["policy"] == "balancer"], plan, "balancer")
