@@ -97,19 +97,8 @@ class Reaction(TypedDict):
     ipti: float | None
 
 
-class Undefined(TypedDict):
-    """How many trials with novelty do not define a number."""
-
-    nrp: int
-    nrp_post: int
-    opti: int
-    apti: int
-    apti_ratio: int
-    ipti: int
-
-
 class ReactionSummary(TypedDict):
-    """Means over the trials that define a number."""
+    """Means over the trials that define a number; of each, how many with novelty do not."""
 
     m3: float | None
     m4: float | None
@@ -118,7 +107,7 @@ class ReactionSummary(TypedDict):
     m6: float | None
     apti_ratio: float | None
     ipti: float | None
-    n_undefined: Undefined
+    n_undefined: dict[str, int]
 
 
 class Characterisation(TypedDict):
@@ -275,26 +264,17 @@ def detection_intervals(trials: Iterable[Trial], conf: float = 0.95) -> Detectio
     """
     _share("conf", conf)
     s = detection_summary(trials)
-    shares = {
-        "m2": (s["n_detected"], s["n_novelty"]),
-        "m2_1": (s["n_false_positive"], s["n_trials"]),
-    }
-    ends: dict[str, list[float] | None] = {}
-    for name, (k, n) in shares.items():
-        ends[f"{name}_wilson"] = list(wilson_interval(k, n, level=conf)) if n else None
-        ends[f"{name}_clopper_pearson"] = (
-            list(clopper_pearson_interval(k, n, level=conf)) if n else None
-        )
-    at_risk = s["normal_at_risk"] / 100.0
-    false_alarms = (
-        list(garwood_interval(s["n_false_positive"], at_risk, level=conf)) if at_risk else None
-    )
+    hits, alarms = (s["n_detected"], s["n_novelty"]), (s["n_false_positive"], s["n_trials"])
+
+    def ends(of: Callable[..., tuple[float, float]], k: int, n: float) -> list[float] | None:
+        return list(of(k, n, level=conf)) if n else None
+
     return {
-        "m2_wilson": ends["m2_wilson"],
-        "m2_clopper_pearson": ends["m2_clopper_pearson"],
-        "m2_1_wilson": ends["m2_1_wilson"],
-        "m2_1_clopper_pearson": ends["m2_1_clopper_pearson"],
-        "fa_per_100_garwood": false_alarms,
+        "m2_wilson": ends(wilson_interval, *hits),
+        "m2_clopper_pearson": ends(clopper_pearson_interval, *hits),
+        "m2_1_wilson": ends(wilson_interval, *alarms),
+        "m2_1_clopper_pearson": ends(clopper_pearson_interval, *alarms),
+        "fa_per_100_garwood": ends(garwood_interval, alarms[0], s["normal_at_risk"] / 100.0),
     }
 
 
@@ -396,35 +376,26 @@ def reaction_summary(trials: Iterable[Trial], window: int | None = None) -> Reac
     Raises:
         InputError: As `reaction`.
     """
-    found: list[Reaction] = []
-    by_condition: dict[str, list[float | None]] = {"system": [], "given": []}
+    found: list[Mapping[str, Any]] = []
     for trial in trials:
-        onset = _part(trial, "onset")
-        if onset is None:
-            continue
-        one = reaction(_part(trial, "performance"), _part(trial, "baseline"), onset, window)
-        found.append(one)
-        by_condition[_condition(trial)].append(one["nrp"])
+        if (onset := _part(trial, "onset")) is not None:
+            played = _part(trial, "performance"), _part(trial, "baseline")
+            found.append({**reaction(*played, onset, window), "condition": _condition(trial)})
 
-    def undefined(of: Callable[[Reaction], float | None]) -> int:
-        return sum(of(one) is None for one in found)
+    def mean(name: str, *conditions: str) -> float | None:
+        return _mean(one[name] for one in found if one["condition"] in conditions)
 
+    both = "system", "given"
+    names = ("nrp", "nrp_post", "opti", "apti", "apti_ratio", "ipti")
     return {
-        "m3": _mean(by_condition["system"]),
-        "m4": _mean(by_condition["given"]),
-        "nrp_post": _mean(one["nrp_post"] for one in found),
-        "m5": _mean(one["opti"] for one in found),
-        "m6": _mean(one["apti"] for one in found),
-        "apti_ratio": _mean(one["apti_ratio"] for one in found),
-        "ipti": _mean(one["ipti"] for one in found),
-        "n_undefined": {
-            "nrp": undefined(lambda one: one["nrp"]),
-            "nrp_post": undefined(lambda one: one["nrp_post"]),
-            "opti": undefined(lambda one: one["opti"]),
-            "apti": undefined(lambda one: one["apti"]),
-            "apti_ratio": undefined(lambda one: one["apti_ratio"]),
-            "ipti": undefined(lambda one: one["ipti"]),
-        },
+        "m3": mean("nrp", "system"),
+        "m4": mean("nrp", "given"),
+        "nrp_post": mean("nrp_post", *both),
+        "m5": mean("opti", *both),
+        "m6": mean("apti", *both),
+        "apti_ratio": mean("apti_ratio", *both),
+        "ipti": mean("ipti", *both),
+        "n_undefined": {name: sum(one[name] is None for one in found) for name in names},
     }
 
 
@@ -503,17 +474,10 @@ def characterisation_summary(trials: Iterable[Trial]) -> CharacterisationSummary
     return {"last": _means(last), "at_declaration": _means(at_declaration)}
 
 
-def _means(found: Sequence[Characterisation]) -> CharacterisationMeans:
-    return {
-        "n": len(found),
-        "top1": _mean(one["top1"] for one in found),
-        "top3": _mean(one["top3"] for one in found),
-        "brier": _mean(one["brier"] for one in found),
-        "entity": _mean(one["entity"] for one in found),
-        "attribute": _mean(one["attribute"] for one in found),
-        "change": _mean(one["change"] for one in found),
-        "all_three": _mean(one["all_three"] for one in found),
-    }
+def _means(found: Sequence[Mapping[str, Any]]) -> CharacterisationMeans:
+    names = Characterisation.__annotations__
+    means: Any = {name: _mean(one[name] for one in found) for name in names}
+    return {"n": len(found), **means}
 
 
 # Over trials -------------------------------------------------------------------------------------
@@ -540,16 +504,16 @@ def mean_over_trials(
     every = list(values)
     known = [_number("value", value) for value in every if value is not None]
     _share("conf", conf)
-    found = mean_interval(known, level=conf, seed=seed) if known else None
-    methods: dict[str, Literal["bca", "t"]] = {"bca": "bca", "student_t": "t"}
-    return {
-        "mean": None if found is None else found.value,
-        "lower": None if found is None else found.low,
-        "upper": None if found is None else found.high,
-        "method": None if found is None or found.low is None else methods[found.method],
-        "n": len(known),
-        "n_undefined": len(every) - len(known),
-    }
+    result: TrialMean = {
+        "mean": None, "lower": None, "upper": None, "method": None,
+        "n": len(known), "n_undefined": len(every) - len(known),
+    }  # fmt: skip
+    if known:
+        found = mean_interval(known, level=conf, seed=seed)
+        result |= {"mean": found.value, "lower": found.low, "upper": found.high}
+        if found.low is not None:
+            result["method"] = "bca" if found.method == "bca" else "t"
+    return result
 
 
 # Input -------------------------------------------------------------------------------------------

@@ -231,8 +231,7 @@ class Stage:
         try:
             keeps = self._may_want_trace(planned)
             with aside():
-                is_told = _is_informed(self._plan, planned)
-                _record(env, policy, planned, recording, self._beat, keeps=keeps, is_told=is_told)
+                _record(env, policy, planned, recording, self._beat, keeps=keeps, plan=self._plan)
             outcome = _score(self._plan.tasks[planned.condition.task], recording)
             if self._wants_trace(planned, outcome.end_reason):
                 trace = self._write_trace(env, planned, recording, outcome.end_reason)
@@ -344,7 +343,7 @@ def _record(
     beat: Beat,
     *,
     keeps: bool,
-    is_told: bool,
+    plan: TrialPlan,
 ) -> None:
     """Play from reset to end.
 
@@ -355,7 +354,7 @@ def _record(
         recording: What is noted.
         beat: Counts the calls of the policy.
         keeps: Whether what was seen and done is kept for a trace.
-        is_told: Whether the policy is told the novelty.
+        plan: The plan.
     """
     if hasattr(env.unwrapped, "records_motion"):
         env.unwrapped.records_motion = keeps
@@ -366,7 +365,7 @@ def _record(
     for value in (recording.initial_state, recording.novelty):
         if not _is_plain(value):
             canonical_json(value)  # raises if a row cannot hold it
-    shown = {"novelty": recording.novelty} if is_told else {}
+    shown = shown_to(plan, planned, recording.novelty)
     beat.ask(Asked.RESET, begin_in_trial, policy=policy, place=planned.trial, shown=shown)
     beat.ask(Asked.RESET, policy.reset, seed=policy_seed(planned.seed))
     rewards = recording.rewards
@@ -399,10 +398,10 @@ def _record(
     )
 
 
-def _is_informed(plan: TrialPlan, planned: PlannedEpisode) -> bool:
-    """Whether the policy of an episode is the one that is told its novelty."""
+def shown_to(plan: TrialPlan, planned: PlannedEpisode, novelty: object) -> dict[str, Any]:
+    """What a policy is told of the novelty of an episode: nothing but where it is the informed."""
     name = plan.policies[planned.policy].name
-    return plan.trials is not None and plan.trials.informed == name
+    return {"novelty": novelty} if plan.trials and plan.trials.informed == name else {}
 
 
 def _is_plain(value: object) -> bool:

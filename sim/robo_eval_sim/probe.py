@@ -21,10 +21,11 @@ from robo_eval.core.plan import TrialPlan
 from robo_eval.core.policy import Policy, is_action
 from robo_eval.core.schedule import PlannedEpisode, policy_seed
 from robo_eval.core.task import task_of
+from robo_eval.core.trials import begin_in_trial
 from robo_eval.core.wording import counted
 from robo_eval.metrics.scoring import reward_of
 from robo_eval_sim.beat import Asked
-from robo_eval_sim.play import Stage
+from robo_eval_sim.play import Stage, shown_to
 
 _STARTS: Final = 3
 """What fails from each of so many starts is refused; from some it is a fault of an episode."""
@@ -131,6 +132,8 @@ class _Probe:
         who = f"policies.{planned.policy}: {policy.name!r} cannot act on {task}"
         try:
             self._tell(Step(who, Asked.RESET))
+            shown = shown_to(self._plan, planned, getattr(env.unwrapped, "novelty", None))
+            begin_in_trial(policy, planned.trial, shown)
             policy.reset(seed=policy_seed(planned.seed))
             self._tell(Step(who, Asked.ACT))
             action = policy.act(copy.deepcopy(observation))

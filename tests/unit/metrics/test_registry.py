@@ -110,7 +110,9 @@ def test_every_metric_tells_its_number_of_this_trial(side: str) -> None:
     own = registry.registered()
     # All pairs have partners, so nothing sharpens; none ended by a fault, or has a control.
     none = ("AR_sharpened", "MTBF", "novelty_effect")
-    expected = {one.name_on(side) for one in own.values() if one.name not in none}
+    expected = {
+        one.name_on(side) for one in own.values() if side in one.sides and one.name not in none
+    }
     assert expected <= told
 
 

@@ -64,6 +64,7 @@ class Learner:
         pass
 
     def act(self, observation):
+        assert self.trials == 1 and self.told  # nobody asks it before a trial has begun
         if observation[0] == 0.0:
             self.button = (self.button + 1) % 3
             self.changes += 1
@@ -265,6 +266,10 @@ def test_every_policy_plays_the_same_trials():
     assert len(set(ids)) == len(ids)
     order = [(p.series, p.trial.episode) for p in planned]
     assert [place for _, place in order] == list(range(5)) * (len(order) // 5)
+
+
+def test_a_policy_is_checked_as_a_trial_begins():
+    assert check_plan(plan_of("count: 1, episodes: 3, onset: 0, informed: learner")) == []
 
 
 def test_a_level_that_cannot_begin_inside_an_episode_is_refused():
