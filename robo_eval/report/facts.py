@@ -121,6 +121,7 @@ def _schedule(plan: TrialPlan) -> Facts:
         ("Seeds", seeds),
         ("Order", plan.order + f" (seed {plan.order_seed})" * (plan.order != "blocked")),
         ("Matched control", control or "none"),
+        *([("Trials", plan.trials.in_words)] if plan.trials else []),
         *([("Simulated with", _calibrations(plan))] if plan.calibrations else []),
     ]
 
