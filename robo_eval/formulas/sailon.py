@@ -477,7 +477,9 @@ def characterisation_summary(trials: Iterable[Trial]) -> CharacterisationSummary
 def _means(found: Sequence[Mapping[str, Any]]) -> CharacterisationMeans:
     names = Characterisation.__annotations__
     means: Any = {name: _mean(one[name] for one in found) for name in names}
-    return {"n": len(found), **means}
+    means["n"] = len(found)
+    found_means: CharacterisationMeans = means
+    return found_means
 
 
 # Over trials -------------------------------------------------------------------------------------

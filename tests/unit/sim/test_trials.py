@@ -108,11 +108,13 @@ def world(tmp_path, monkeypatch):
     gymnasium.registry.pop("Buttons-v0", None)
 
 
-def plan_of(trials="count: 3, episodes: 5, onset: [1, 3], controls: 1", *, does="", more=""):
+def plan_of(
+    trials="count: 3, episodes: 5, onset: [1, 3], controls: 1", *, does="", more="", shifts="[1, 2]"
+):
     return parse_plan(
         textwrap.dedent(f"""
         name: x
-        tasks: [{{env: "buttons:Buttons-v0", axes: {{shift: [1, 2]}}}}]
+        tasks: [{{env: "buttons:Buttons-v0", axes: {{shift: {shifts}}}}}]
         policies:
           - {{name: learner, factory: "buttons:Learner", kwargs: {{does: "{does}"}}}}
           - {{name: stubborn, factory: "buttons:Stubborn"}}
@@ -173,7 +175,10 @@ def test_more_workers_and_an_interrupted_run_leave_the_same_log(tmp_path):
 
 def test_a_policy_that_hangs_ends_its_trial_and_no_other(tmp_path):
     plan = plan_of(
-        "count: 1, episodes: 4, onset: 1", does="hangs", more="decision_timeout_s: 0.3\n"
+        "count: 1, episodes: 4, onset: 1",
+        does="hangs",
+        more="decision_timeout_s: 2.0\n",
+        shifts="[1]",
     )
     rows = play(plan, tmp_path / "t").values()
     by_trial = {}
