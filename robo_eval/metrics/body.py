@@ -308,7 +308,7 @@ class Body:
     def trials(self) -> Trials:
         """Its trials with an onset, beside those of the policies they are compared with."""
         own = self._table[self._table["side"] == self.side]
-        return trials_of(own, self.policy, self._plan, self.config)
+        return trials_of(own, self.policy, self._plan)
 
     # Conduct -------------------------------------------------------------------------------------
 

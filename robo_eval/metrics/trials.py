@@ -48,7 +48,6 @@ class Trials:
     """The trials of a policy.
 
     Attributes:
-        policy: Its name.
         frozen: Name of the policy that does not adapt; empty if none is named.
         informed: Name of the policy that is told the novelty; empty if none is named.
         window: Episodes of the asymptotic window; None leaves them to the formulas.
@@ -60,7 +59,6 @@ class Trials:
         possible: By key, how much better the informed policy did.
     """
 
-    policy: str
     frozen: str
     informed: str
     window: int | None
@@ -86,18 +84,14 @@ class Trials:
         return iter(found.items() if len(found) > 1 else ())
 
 
-def trials_of(
-    table: pd.DataFrame, policy: str, plan: TrialPlan | None, config: MetricConfig
-) -> Trials:
+def trials_of(table: pd.DataFrame, policy: str, plan: TrialPlan | None) -> Trials:
     """The trials of a policy among the episodes of a side.
 
     Args:
         table: Episodes as `episodes_frame` has them.
         policy: Name of the policy.
         plan: The plan, which names the frozen and the informed policy.
-        config: Settings; what an error of the policy counts as is in the table already.
     """
-    del config
     rules = None if plan is None else plan.trials
     frozen = (rules and rules.frozen) or ""
     informed = (rules and rules.informed) or ""
@@ -115,7 +109,6 @@ def trials_of(
         for key, one in own.items()
     }
     return Trials(
-        policy=policy,
         frozen=frozen,
         informed=informed,
         window=None if rules is None else rules.window,
