@@ -18,7 +18,8 @@ from robo_eval.core.canonical import canonical_json
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import Side
 from robo_eval.core.names import person_key, unknown_name
-from robo_eval_incidents.database import IncidentLogError, text_of
+from robo_eval.log.sql import text_of
+from robo_eval_incidents.database import IncidentLogError
 from robo_eval_incidents.kinds import Exposure, Nil, Withdrawal
 from robo_eval_incidents.record import Record
 from robo_eval_incidents.schema import INCIDENTS, TIMES

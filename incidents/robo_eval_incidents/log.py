@@ -22,15 +22,9 @@ from sqlalchemy.exc import SQLAlchemyError
 from robo_eval.core.errors import InputError
 from robo_eval.log.chain import GENESIS, Link
 from robo_eval.log.provenance import software
+from robo_eval.log.sql import Database, chunks, create, is_url, text_of
 from robo_eval_incidents import redaction
-from robo_eval_incidents.database import (
-    Database,
-    IncidentLogError,
-    chunks,
-    create,
-    is_url,
-    text_of,
-)
+from robo_eval_incidents.database import FORM, IncidentLogError
 from robo_eval_incidents.kinds import (
     AHEAD_NS,
     KINDS,
@@ -126,7 +120,7 @@ class IncidentLog:
         is_new: bool = False,
     ) -> None:
         self.is_new: Final = is_new
-        self.database: Final = Database(target, read_only=read_only)
+        self.database: Final = Database(target, FORM, read_only=read_only)
         self.name: Final = self.database.name
         self._statements: Final = _Statements(is_server=self.database.is_server)
         self._known: _Head | None = None
@@ -580,7 +574,7 @@ def make_log(target: str | Path, *, station: str | None = None) -> None:
     elif not is_url(target):
         host = re.sub(r"[^A-Za-z0-9-]+", "-", socket.gethostname().split(".")[0]).strip("-")
         meta["station"] = f"{host[:40] or 'station'}-{secrets.token_hex(3)}"
-    create(target, meta)
+    create(target, FORM, meta)
 
 
 def station_name(name: str) -> str:

@@ -18,8 +18,9 @@ from robo_eval.core.canonical import canonical_json, file_digest
 from robo_eval.core.errors import InputError
 from robo_eval.log.chain import START, Link, break_before
 from robo_eval.log.files import appearing, explained
+from robo_eval.log.sql import is_url
 from robo_eval_incidents.checkpoint import heads_stated, plain_heads
-from robo_eval_incidents.database import IncidentLogError, is_url
+from robo_eval_incidents.database import IncidentLogError
 from robo_eval_incidents.kinds import Attachment, Evidence, Redaction, Report
 from robo_eval_incidents.lists import Row
 from robo_eval_incidents.log import DATABASE, EVIDENCE, IncidentLog, heads_of, open_log, row_of

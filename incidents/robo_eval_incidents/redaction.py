@@ -20,7 +20,7 @@ from robo_eval_incidents.state import RefusedError
 from robo_eval_incidents.text import same_person
 
 if TYPE_CHECKING:
-    from robo_eval_incidents.database import Database
+    from robo_eval.log.sql import Database
     from robo_eval_incidents.log import IncidentLog
     from robo_eval_incidents.words import Via
 

@@ -28,9 +28,10 @@ from robo_eval.core.wording import counted
 from robo_eval.log.chain import START, Link, break_text
 from robo_eval.log.files import may_others
 from robo_eval.log.signing import default_key
+from robo_eval.log.sql import create_tables, text_of
 from robo_eval.log.verify import Findings, Problem
 from robo_eval_incidents.checkpoint import Checkpoint, check_stamp, read_checkpoint
-from robo_eval_incidents.database import create_tables, text_of
+from robo_eval_incidents.database import FORM
 from robo_eval_incidents.kinds import Account, Attachment, Evidence, Redaction, Report
 from robo_eval_incidents.lists import Row, rows_of
 from robo_eval_incidents.log import IncidentLog, open_log, records_of
@@ -676,7 +677,7 @@ def _parts() -> frozenset[tuple[str, str, str | None]]:
     """What an SQLite file of an incident log is made of: kind, name and text of each part."""
     engine = create_engine("sqlite://")
     with engine.connect() as connection:
-        create_tables(connection, {})
+        create_tables(connection, FORM, {})
         found = frozenset(tuple(row) for row in connection.exec_driver_sql(_PARTS))
     engine.dispose()
     return found

@@ -90,7 +90,7 @@ def target_of(log: str | None) -> str | Path:
         InputError: If it is empty, or there is no place for a log of this user.
     """
     from robo_eval.core.errors import InputError
-    from robo_eval_incidents.database import is_url
+    from robo_eval.log.sql import is_url
     from robo_eval_incidents.log import DATABASE
 
     if log == "":

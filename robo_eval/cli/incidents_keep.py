@@ -46,7 +46,7 @@ def init(*, log: LogOption = None, station: StationOption = None, json: JsonOpti
     Examples: robo-eval incidents init --log lab/incidents.db --station lab;
     robo-eval incidents init --log postgresql://robots@db.example/incidents
     """
-    from robo_eval_incidents.database import shown
+    from robo_eval.log.sql import shown
     from robo_eval_incidents.log import make_log
 
     target = target_of(log)
@@ -165,7 +165,7 @@ def merge(
 
     Example: robo-eval incidents merge /media/usb/incidents.db --log lab/incidents.db
     """
-    from robo_eval_incidents.database import shown
+    from robo_eval.log.sql import shown
     from robo_eval_incidents.merge import check_source
     from robo_eval_incidents.merge import merge as merge_into
 

@@ -281,7 +281,7 @@ def test_of_two_that_check_at_once_one_is_refused(log, url, say):
     ],
 )
 def test_a_server_that_is_not_there_is_named_without_its_password(monkeypatch, target, said):
-    monkeypatch.setattr("robo_eval_incidents.database._PATIENCE_S", 0.1)
+    monkeypatch.setattr("robo_eval.log.sql._PATIENCE_S", 0.1)
     with pytest.raises(IncidentLogError, match=said) as caught:
         open_log(target)
     assert PASSWORD not in str(caught.value)

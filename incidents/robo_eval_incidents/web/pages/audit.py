@@ -14,9 +14,9 @@ from fastapi.responses import HTMLResponse
 from sqlalchemy import URL, make_url, select
 
 from robo_eval.core.errors import InputError
+from robo_eval.log.sql import is_url, secrets_in
 from robo_eval.web.errors import NotFoundError
 from robo_eval.web.templating import render
-from robo_eval_incidents.database import is_url, secrets_in
 from robo_eval_incidents.kinds import Account, Refusal, View
 from robo_eval_incidents.record import Record, record_of
 from robo_eval_incidents.schema import RECORDS
