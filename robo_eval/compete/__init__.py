@@ -1,0 +1,1 @@
+"""Competitions: hidden novelties, served to agents of others; anybody can recompute the results."""

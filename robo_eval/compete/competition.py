@@ -1,0 +1,251 @@
+"""What a competition is, as its organiser writes it: one YAML file, checked once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, Self
+
+from pydantic import BeforeValidator, Field, ValidationError, model_validator
+
+from robo_eval.core.errors import InputError, PlanError
+from robo_eval.core.names import unknown_name
+from robo_eval.core.plan import Condition, PolicyPlan, TaskPlan, TrialPlan
+from robo_eval.core.task import known_task
+from robo_eval.core.wording import counted
+from robo_eval.core.yaml_form import (
+    Count,
+    Section,
+    first_problem,
+    mapping_of,
+    text_of,
+    validated,
+)
+from robo_eval.log.cells import CellError, iso_ns
+
+PAGE: Final = "docs/competitions.md"
+
+
+def _moment(given: Any) -> Any:  # noqa: ANN401 - whatever YAML holds
+    """A date as text; YAML makes a date of what is not quoted."""
+    text = given.isoformat() if isinstance(given, datetime) else given
+    if isinstance(text, str):
+        try:
+            iso_ns(text, None)
+        except CellError as err:
+            raise ValueError(str(err).replace(f"{text!r:.60} ", "", 1)) from err
+    return text
+
+
+Moment = Annotated[str, BeforeValidator(_moment)]
+"""A date in ISO 8601 with its zone."""
+Seconds = Annotated[float, Field(gt=0.0, le=31_536_000.0)]
+
+
+class TrialsPlan(Section):
+    """Trials: episodes in a row, of which the later ones may be novel."""
+
+    count: Annotated[Count, Field(ge=1, le=10_000)] = 10
+    """Trials of each cell: a task at one level and difficulty, or with one novelty."""
+    episodes: Annotated[Count, Field(ge=1, le=10_000)] = 20
+    """Episodes a trial."""
+    onset: Annotated[Count, Field(ge=0)] | tuple[Count, Count] = 5
+    """Normal episodes before the first novel one; of `[least, most]` each trial draws its own."""
+    onset_tick: Annotated[Count, Field(ge=0)] | None = None
+    """Control tick of a novel episode at which its novelty begins; None is from the start."""
+    share: Annotated[float, Field(gt=0.0, le=1.0)] = 1.0
+    """Share of novel episodes after the first novel one."""
+    controls: Annotated[Count, Field(ge=0, le=10_000)] = 0
+    """Trials without novelty of each task."""
+    condition: Literal["system", "given"] = "system"
+    """Whether the agent has to find the onset itself, or is told it."""
+
+    @property
+    def onsets(self) -> tuple[int, int]:
+        """Least and most normal episodes before the first novel one."""
+        return self.onset if isinstance(self.onset, tuple) else (self.onset, self.onset)
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        low, high = self.onsets
+        if not 0 <= low <= high:
+            raise ValueError(f"onset: [{low}, {high}] must be the least and the most, from 0 on")
+        if high >= self.episodes:
+            raise ValueError(
+                f"onset: {high} is outside the trial, whose episodes are numbered 0 to"
+                f" {self.episodes - 1}"
+            )
+        return self
+
+
+class Limits(Section):
+    """How long and how much a team may ask for."""
+
+    step_timeout_s: Seconds = 30.0
+    """Longest wait for the next action."""
+    episode_s: Seconds = 3_600.0
+    """Longest episode, by the clock."""
+    trial_s: Seconds = 86_400.0
+    """Longest trial, by the clock."""
+    idle_s: Seconds = 3_600.0
+    """Time to come back after a connection was lost within a trial."""
+    steps_per_s: Annotated[float, Field(gt=0.0, le=1e6)] | None = None
+    """Most steps a second of a team; None sets no limit."""
+    message_bytes: Annotated[Count, Field(ge=1_024, le=64 * 2**20)] = 2**20
+    """Largest message."""
+    connections: Annotated[Count, Field(ge=1, le=1_000)] = 2
+    """Open connections of a team."""
+
+
+class Competition(Section):
+    """A competition; everything that is not said here is fixed by the rules in docs."""
+
+    version: Literal[1] = 1
+    """Version of this file format."""
+    name: str = Field(min_length=1, max_length=100)
+    """Title."""
+    description: str = Field(default="", max_length=10_000)
+    """What it is about, for participants."""
+    tasks: tuple[TaskPlan, ...] = Field(min_length=1)
+    """Environments with their levels and difficulties, or axes of novelty with magnitudes, as in
+    a plan. Participants are told the environments, and nothing else of them."""
+    trials: TrialsPlan = Field(default_factory=TrialsPlan)
+    """Trials of each cell."""
+    hints: Annotated[Count, Field(ge=-1, le=3)] = -1
+    """How much participants are told of a novelty: -1 nothing, 0 its level, to 3 all."""
+    feedback: Annotated[Count, Field(ge=0)] = 0
+    """Messages of feedback a team may ask for in a trial after it declared novelty."""
+    attempts: Annotated[Count, Field(ge=1, le=1_000)] = 1
+    """How often a team may play the whole."""
+    limits: Limits = Field(default_factory=Limits)
+    """How long and how much a team may ask for."""
+    opens: Moment | None = None
+    """When attempts may begin; None is at once."""
+    closes: Moment
+    """Until when attempts may begin; what ends later is marked."""
+    beacon: str | None = Field(default=None, min_length=1, max_length=1_000)
+    """Public value that is mixed into the seeds: which one, and when it becomes known."""
+    answer_grid_ms: Annotated[float, Field(ge=0.0, le=10_000.0)] = 0.0
+    """Answers leave on a grid of this many ms, so that times tell nothing; 0 sends them at once."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.opens_ns is not None and self.opens_ns >= self.closes_ns:
+            raise ValueError(f"closes: {self.closes} must be after it opens, {self.opens}")
+        for index, task in enumerate(self.tasks):
+            _check_task(f"tasks.{index}", task)
+        try:
+            self.plan()
+        except ValidationError as err:
+            raise ValueError(first_problem(err, TrialPlan)) from err
+        return self
+
+    @property
+    def opens_ns(self) -> int | None:
+        """When it opens, ns since 1970, UTC; None is at once."""
+        return None if self.opens is None else iso_ns(self.opens, None)
+
+    @property
+    def closes_ns(self) -> int:
+        """When the last attempt may begin, ns since 1970, UTC."""
+        return iso_ns(self.closes, None)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """All of it as plain data, every default written out."""
+        return self.model_dump(mode="json")
+
+    def plan(self, policies: tuple[str, ...] = ("team",)) -> TrialPlan:
+        """The plan by whose rules episodes are scored, with teams in place of policies."""
+        return TrialPlan(
+            name=self.name,
+            tasks=self.tasks,
+            policies=tuple(PolicyPlan(name=name) for name in policies),
+            episodes=self.trials.count * self.trials.episodes,
+        )
+
+    def cells(self) -> Iterator[Condition]:
+        """Every task with each of its novelties, in the order of the file.
+
+        Of a task without any it is the task itself.
+        """
+        for condition in self.plan().conditions():
+            if condition.novelty or not self.tasks[condition.task].axes:
+                yield condition
+
+
+def _check_task(where: str, task: TaskPlan) -> None:
+    """Refuse levels and axes that a task of ours lacks."""
+    try:
+        spec = known_task(task.env)
+    except InputError as err:
+        raise ValueError(f"{where}.env: {err}") from err
+    if 0 in (task.levels or ()):
+        raise ValueError(
+            f"{where}.levels: 0 is no novelty; ask for trials without by `trials.controls`"
+        )
+    if spec is None:
+        return
+    levels = spec.levels()
+    for level in task.levels or ():
+        if level not in levels:
+            raise ValueError(
+                f"{where}.levels: {unknown_name('level', str(level), map(str, levels))}"
+            )
+    for axis in task.axes:
+        names = [level.name for level in levels.values()]
+        if axis not in names:
+            raise ValueError(f"{where}.axes: {unknown_name('axis', axis, names)}")
+
+
+def read_competition(path: Path) -> Competition:
+    """Read and check a competition file.
+
+    Raises:
+        PlanError: If it is missing, is not YAML, or holds an unknown key or a wrong value; the
+            message names file and field.
+    """
+    return parse_competition(text_of(path, "competition"), source=str(path))
+
+
+def parse_competition(text: str, *, source: str) -> Competition:
+    """Check the YAML text of a competition; `source` is what messages call it.
+
+    Raises:
+        PlanError: As `read_competition`.
+    """
+    return validated(mapping_of(text, source, "a competition is", PAGE), Competition, source)
+
+
+def check_dates(competition: Competition, source: str, now_ns: int | None = None) -> None:
+    """Refuse to begin a competition that has closed already.
+
+    Raises:
+        PlanError: If the closing date is past.
+    """
+    now = time.time_ns() if now_ns is None else now_ns
+    if competition.closes_ns <= now:
+        raise PlanError(
+            f"{source}: closes: {competition.closes} is past, now it is {moment_text(now)};"
+            " name a later date"
+        )
+
+
+def moment_text(time_ns: int) -> str:
+    """A moment as people read it, in UTC.
+
+    Example:
+        >>> moment_text(1_796_000_000_000_000_000)
+        '2026-11-30 00:53:20 UTC'
+    """
+    return f"{datetime.fromtimestamp(time_ns // 10**9, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def size_text(competition: Competition, trials: int) -> str:
+    """How much one attempt is, for people."""
+    episodes = trials * competition.trials.episodes
+    return f"{counted(trials, 'trial')} of {counted(competition.trials.episodes, 'episode')}" + (
+        f", {counted(episodes, 'episode')} in all"
+    )

@@ -1,0 +1,242 @@
+"""What every attempt of a competition meets: drawn from a secret, promised before, shown after.
+
+A number is drawn as the HMAC-SHA256 of a text that says what for, with the 128-bit master secret
+as its key: `<attempt>/<trial>/<episode>/seed`, `<attempt>/<trial>/onset` and the like, followed,
+if a public value is mixed in, by a line break and that value. No team's name enters, so all teams
+meet the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final
+
+from robo_eval.compete.competition import Competition
+from robo_eval.core.canonical import canonical_json
+from robo_eval.core.kinds import Arm, Side
+from robo_eval.core.plan import Condition
+from robo_eval.core.schedule import PlannedEpisode, environment_keywords
+
+_SEEDS: Final = 2**31
+"""Seeds are below it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """What nobody but the server knows before the competition has ended.
+
+    Attributes:
+        master: 16 bytes from which everything is drawn.
+        salt: 32 bytes that keep the commitment from being guessed.
+    """
+
+    master: bytes
+    salt: bytes
+
+    @classmethod
+    def new(cls) -> Secret:
+        """One that nobody can guess."""
+        return cls(secrets.token_bytes(16), secrets.token_bytes(32))
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeDraw:
+    """One episode of a trial.
+
+    Attributes:
+        seed: Seed of the environment.
+        is_novel: Whether it has the trial's novelty.
+    """
+
+    seed: int
+    is_novel: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialDraw:
+    """One trial, the same for every team.
+
+    Attributes:
+        number: Its number within an attempt, from 0, in an order that was drawn as well: it tells
+            nothing of what the trial holds.
+        task: Index of the task in the competition.
+        env: Gymnasium id.
+        keywords: Keywords of `gymnasium.make` for novel episodes.
+        nominal_keywords: The same for normal ones.
+        onset: Index of the first novel episode, from 0; None for a trial without novelty.
+        onset_tick: Tick of a novel episode at which its novelty begins; None is from the start.
+        episodes: Its episodes in order.
+        cell: Short text that names task, level and difficulty, or novelty.
+        condition: `system` or `given`.
+        where: What was drawn for novel episodes, and `nominal` for normal ones.
+        nominal: See there.
+    """
+
+    number: int
+    task: int
+    env: str
+    keywords: Mapping[str, Any]
+    nominal_keywords: Mapping[str, Any]
+    onset: int | None
+    onset_tick: int | None
+    episodes: tuple[EpisodeDraw, ...]
+    cell: str
+    condition: str
+    where: Condition
+    nominal: Condition
+
+    def planned(self, team: str, attempt: int, episode: int, run: int = 1) -> PlannedEpisode:
+        """An episode as `log.planned_row.row_for` takes it.
+
+        Args:
+            team: Whose it is; its name is the policy's.
+            attempt: Which of the team's attempts.
+            episode: Index within the trial.
+            run: 1, or more after the trial was given back.
+        """
+        drawn = self.episodes[episode]
+        return PlannedEpisode(
+            base_id=f"{team}-a{attempt}-t{self.number:04d}-e{episode:04d}",
+            attempt=run,
+            arm=Arm.MAIN,
+            control_id=None,
+            condition=self.where if drawn.is_novel else self.nominal,
+            policy=0,
+            index=episode,
+            seed=drawn.seed,
+            side=Side.SIM,
+        )
+
+
+class _Draws:
+    """Numbers by what they are for."""
+
+    def __init__(self, secret: Secret, beacon: str | None) -> None:
+        self._master = secret.master
+        self._tail = "" if beacon is None else f"\n{beacon}"
+
+    def number(self, *what: object) -> int:
+        """A number below 2**256."""
+        text = "/".join(map(str, what)) + self._tail
+        return int.from_bytes(hmac.digest(self._master, text.encode(), "sha256"), "big")
+
+
+def draw(
+    competition: Competition, secret: Secret, beacon: str | None = None, attempt: int = 1
+) -> tuple[TrialDraw, ...]:
+    """The trials of one attempt, in the order they are numbered.
+
+    Args:
+        competition: What is asked for.
+        secret: What they are drawn from.
+        beacon: The public value that is mixed in; None if the competition names none.
+        attempt: The first attempt of a team, its second, ...: the same for all teams.
+    """
+    plan, draws = competition.plan(), _Draws(secret, beacon)
+    cells: list[tuple[Condition, Condition | None]] = []
+    for index, task in enumerate(competition.tasks):
+        level = None if task.levels is None else 0
+        strength = None if task.levels is None else task.difficulties[0]
+        nominal = Condition(task=index, level=level, difficulty=strength)
+        cells += [(nominal, None)] * competition.trials.controls
+        for cell in competition.cells():
+            if cell.task == index:
+                novel = None if cell == nominal else cell
+                cells += [(nominal, novel)] * competition.trials.count
+    order = sorted(range(len(cells)), key=lambda place: draws.number(attempt, "order", place))
+    return tuple(
+        _trial(competition, draws, attempt, number, *cells[place])
+        for number, place in enumerate(order)
+    )
+
+
+def _trial(
+    competition: Competition,
+    draws: _Draws,
+    attempt: int,
+    number: int,
+    nominal: Condition,
+    novel: Condition | None,
+) -> TrialDraw:
+    trials, task = competition.trials, competition.tasks[nominal.task]
+    low, high = trials.onsets
+    onset = None
+    if novel is not None:
+        onset = low + draws.number(attempt, number, "onset") % (high - low + 1)
+    limit = int(trials.share * 2**53)
+
+    def is_novel(index: int) -> bool:
+        if onset is None or index < onset:
+            return False
+        return index == onset or draws.number(attempt, number, index, "novel") % 2**53 < limit
+
+    found = TrialDraw(
+        number=number,
+        task=nominal.task,
+        env=task.env,
+        keywords={},
+        nominal_keywords={},
+        onset=onset,
+        onset_tick=trials.onset_tick if novel is not None else None,
+        episodes=tuple(
+            EpisodeDraw(draws.number(attempt, number, index, "seed") % _SEEDS, is_novel(index))
+            for index in range(trials.episodes)
+        ),
+        cell=(novel or nominal).key,
+        condition=trials.condition,
+        where=novel or nominal,
+        nominal=nominal,
+    )
+    sample = found.planned("team", attempt, 0)
+    usual = environment_keywords(task, replace(sample, condition=nominal))
+    keywords = environment_keywords(task, replace(sample, condition=found.where))
+    if found.onset_tick is not None:
+        keywords["onset"] = found.onset_tick
+    return replace(found, keywords=keywords, nominal_keywords=usual)
+
+
+def content(
+    competition: Competition, secret: Secret, code_version: str, beacon: str | None = None
+) -> dict[str, Any]:
+    """What is promised: shown by `reveal`, and hashed by `commitment`.
+
+    Where a public value is to be mixed in, the draws are not known before it is: then master and
+    parameters are promised, from which anybody draws them once the value is out.
+
+    Args:
+        competition: Its parameters.
+        secret: What is drawn from.
+        code_version: Software that draws and plays.
+        beacon: Left out of what is promised; gives the draws to what is revealed.
+    """
+    promised: dict[str, Any] = {
+        "form": 1,
+        "competition": competition.parameters,
+        "code_version": code_version,
+        "master": secret.master.hex(),
+    }
+    if competition.beacon is None or beacon is not None:
+        promised["draws"] = [
+            [_plain(trial) for trial in draw(competition, secret, beacon, attempt)]
+            for attempt in range(1, competition.attempts + 1)
+        ]
+    return promised
+
+
+def _plain(trial: TrialDraw) -> dict[str, Any]:
+    """Seeds, onset and parameters of a trial."""
+    told = asdict(trial)
+    told["episodes"] = [[one.seed, one.is_novel] for one in trial.episodes]
+    return {name: told[name] for name in told if name not in ("where", "nominal")}
+
+
+def commitment(competition: Competition, secret: Secret, code_version: str) -> str:
+    """What is published before the start: SHA-256 over the salt and the canonical JSON of
+    `content`, as 64 hexadecimal digits.
+    """
+    promised = canonical_json(content(competition, secret, code_version))
+    return hashlib.sha256(secret.salt + promised).hexdigest()

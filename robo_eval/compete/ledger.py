@@ -1,0 +1,1030 @@
+"""Everything of a competition that lasts: who takes part, who has which turn, what was played."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+import shutil
+import time
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, NamedTuple, Self, TypeVar
+
+import yaml
+from pydantic import TypeAdapter, ValidationError
+from sqlalchemy import Connection, func, insert, select, update
+
+from robo_eval.compete.competition import (
+    Competition,
+    check_dates,
+    moment_text,
+    parse_competition,
+)
+from robo_eval.compete.draw import Secret, TrialDraw, commitment, content, draw
+from robo_eval.compete.tables import (
+    ATTEMPTS,
+    FORM,
+    LINKS,
+    META,
+    NOTES,
+    SERVERS,
+    TEAMS,
+    TRIALS,
+)
+from robo_eval.core.canonical import canonical_json, text_digest
+from robo_eval.core.episode import COLUMNS, Episode
+from robo_eval.core.errors import InputError
+from robo_eval.core.kinds import EndReason, FaultBy
+from robo_eval.core.plan import PlainName
+from robo_eval.core.wording import counted
+from robo_eval.core.yaml_form import text_of
+from robo_eval.log.chain import GENESIS, START, Link, break_text
+from robo_eval.log.files import explained, part_of, sync_folder, write_atomically
+from robo_eval.log.planned_row import row_for
+from robo_eval.log.provenance import software
+from robo_eval.log.rows import cells_of, episode_of, row_digest
+from robo_eval.log.sql import Database, create
+from robo_eval.metrics.scoring import SCORE_VERSION
+
+FILE: Final = "competition.yaml"
+SECRET: Final = "secret.json"  # noqa: S105 - name of a file
+DATABASE: Final = "competition.db"
+URL: Final = "database_url"
+REVEAL: Final = "reveal.json"
+ALIVE_NS: Final = 20 * 10**9
+"""A server that was not heard of for so long has died, and others take over its trials."""
+MOST_NOTES: Final = 1_000
+"""Refused messages kept of each team; later ones are only counted."""
+_PLACE: Final = ("trial", "run", "episode")
+_S: Final = 10**9
+_Result = TypeVar("_Result")
+
+
+class Refusal(InputError):  # noqa: N818 - an answer, not a fault
+    """What a team asks for is against the rules, or not yet possible; nothing was changed.
+
+    Attributes:
+        code: One word for programs, such as `closed`.
+    """
+
+    def __init__(self, reason: str, code: str) -> None:
+        super().__init__(reason)
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Team:
+    """Who takes part.
+
+    Attributes:
+        number: Its number in the ledger.
+        name: Its name.
+        added_ns: When it was added, ns since 1970, UTC.
+        revoked_ns: When it was withdrawn; None if it was not.
+    """
+
+    number: int
+    name: str
+    added_ns: int
+    revoked_ns: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """One of the times a team plays the whole.
+
+    Attributes:
+        number: Its number in the ledger, over all teams.
+        team: Number of the team.
+        attempt: 1 for the first of the team.
+        started_ns: When it began, ns since 1970, UTC.
+        ended_ns: When its last trial ended; None while it goes on.
+        sha256: Digest of the newest link of its chain.
+    """
+
+    number: int
+    team: int
+    attempt: int
+    started_ns: int
+    ended_ns: int | None
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """An episode that a team may play next.
+
+    Attributes:
+        attempt: Number of the attempt in the ledger.
+        ordinal: 1 for the first attempt of the team.
+        team: Name of the team.
+        trial: The trial.
+        run: 1, or more after the trial was given back.
+        episode: Index of the episode within the trial.
+        due_ns: When it has to have ended, ns since 1970, UTC; None until the trial has begun.
+        server: Who plays it.
+    """
+
+    attempt: int
+    ordinal: int
+    team: str
+    trial: TrialDraw
+    run: int
+    episode: int
+    due_ns: int | None
+    server: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Played:
+    """A link of an attempt's chain as it is stored.
+
+    Attributes:
+        link: Its place in the chain.
+        kind: `episode` or `declare`.
+        trial: Number of the trial.
+        run: Which run of the trial.
+        episode: Index within the trial.
+        content: What it holds.
+        actions: The actions of an episode, as they were given to `record`.
+        problem: How it fails to follow the link before, or its own digest; None if it does not.
+    """
+
+    link: Link
+    kind: str
+    trial: int
+    run: int
+    episode: int
+    content: dict[str, Any]
+    actions: bytes | None
+    problem: str | None
+
+    @property
+    def row(self) -> Episode:
+        """The row of an episode.
+
+        Raises:
+            InputError: If a cell holds something its column cannot.
+        """
+        where = f"link {self.link.sequence} of the attempt"
+        return episode_of([self.content.get(name) for name in COLUMNS], where=lambda: where)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """How a team stands.
+
+    Attributes:
+        state: One word.
+        sentence: The same for people.
+        owner: Whose move it is: `team`, `organiser` or `server`.
+        deadline_ns: Until when, ns since 1970, UTC; None if nothing ends then.
+    """
+
+    state: str
+    sentence: str
+    owner: str
+    deadline_ns: int | None
+
+
+class _Head(NamedTuple):
+    """An attempt, held by whoever appends to its chain, and the newest link of that."""
+
+    number: int
+    team: int
+    attempt: int
+    sequence: int
+    sha256: str
+
+
+class Ledger:
+    """The ledger of a competition. Each method is one transaction.
+
+    Args:
+        folder: Folder of the competition.
+
+    Raises:
+        InputError: If it is none, or its database cannot be opened.
+    """
+
+    def __init__(self, folder: Path, clock: Callable[[], int] = time.time_ns) -> None:
+        self.folder: Final = folder
+        self.now: Final = clock
+        if not (folder / FILE).is_file():
+            raise InputError(
+                f"{folder}: is no competition; `robo-eval compete serve FILE --out {folder}` makes"
+                " one"
+            )
+        text = text_of(folder / FILE, "competition")
+        self.competition: Final = parse_competition(text, source=str(folder / FILE))
+        self.digest: Final = text_digest(text)
+        self._secret: Final = _read_secret(folder / SECRET)
+        url = folder / URL
+        target = text_of(url, "URL").strip() if url.exists() else folder / DATABASE
+        self._database: Final = Database(target, FORM)
+        self._draw: Final = lru_cache(maxsize=64)(self._drawn)
+
+    @classmethod
+    def create(cls, folder: Path, competition: Competition, url: str | None = None) -> Self:
+        """Make the folder of a new competition, and draw its secret.
+
+        Raises:
+            InputError: If it is there already, has closed already, or cannot be written.
+        """
+        check_dates(competition, str(folder))
+        if folder.exists() and any(folder.iterdir()):
+            raise InputError(f"{folder}: is there already; name a new folder, or serve that one")
+        part = part_of(folder)
+        with explained(folder, "cannot be created"):
+            part.mkdir(parents=True)
+            try:
+                secret = Secret.new()
+                _write_files(part, competition, secret, url)
+                meta = {
+                    "code_version": software(),
+                    "commitment": commitment(competition, secret, software()),
+                }
+                create(url or part / DATABASE, FORM, meta)
+                sync_folder(part)
+                part.replace(folder)
+            except BaseException:
+                shutil.rmtree(part, ignore_errors=True)
+                raise
+            sync_folder(folder.absolute().parent)
+        return cls(folder)
+
+    @classmethod
+    def open(cls, folder: Path) -> Self:
+        """The ledger of a competition that is there."""
+        return cls(folder)
+
+    def close_connection(self) -> None:
+        """Let go of the database; the competition goes on."""
+        self._database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        err: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close_connection()
+
+    # What everybody may know ---------------------------------------------------------------------
+
+    def meta(self) -> dict[str, str]:
+        """`code_version`, `commitment`; once it is so `beacon`, `closed_ns` and `revealed_ns`."""
+        return {
+            row.name: row.value for row in self._read(lambda db: db.execute(select(META)).all())
+        }
+
+    def trials(self, attempt: int = 1) -> tuple[TrialDraw, ...]:
+        """What an attempt meets; `attempt` is 1 for the first of a team.
+
+        Raises:
+            Refusal: If the public value that is to be mixed in is not known yet.
+        """
+        return self._draw(attempt, self._read(self._beacon))
+
+    def _drawn(self, attempt: int, beacon: str | None) -> tuple[TrialDraw, ...]:
+        return draw(self.competition, self._secret, beacon, attempt)
+
+    def _beacon(self, db: Connection) -> str | None:
+        if self.competition.beacon is None:
+            return None
+        found = _value(db, "beacon")
+        if found is None:
+            said = f"the seeds wait for a public value: {self.competition.beacon}"
+            raise Refusal(said, "beacon")
+        return found
+
+    def mix_in(self, beacon: str) -> None:
+        """Give the public value that the competition waits for; once, before anything is played.
+
+        Raises:
+            InputError: If it waits for none, or was given another one.
+        """
+        value = beacon.strip()
+        if self.competition.beacon is None or not value:
+            raise InputError(
+                f"{self.folder}: `beacon` of the competition names no value; leave it out"
+                if value
+                else "the public value is empty; give it as it was published"
+            )
+
+        def work(db: Connection) -> None:
+            known = _value(db, "beacon")
+            if known not in (None, value):
+                raise InputError(f"{self.folder}: was given another value before, {known!r:.80}")
+            _put(db, "beacon", value)
+
+        self._write(work)
+
+    # Teams ---------------------------------------------------------------------------------------
+
+    def add_team(self, name: str) -> str:
+        """Add a team; gives its token, of which only a digest is kept.
+
+        Raises:
+            InputError: If there is a team of this name, or it is no name.
+        """
+        with suppress(ValidationError):
+            name = TypeAdapter(PlainName).validate_python(name)
+            token = secrets.token_urlsafe(24)
+            self._write(lambda db: self._add_team(db, name, text_digest(token)))
+            return token
+        raise InputError(
+            f"{name!r:.80} is no name of a team; use up to 64 letters, digits, '.', '_', '+' and '-'"
+        )
+
+    def _add_team(self, db: Connection, name: str, digest: str) -> None:
+        known = db.execute(select(TEAMS).where(TEAMS.c.name == name)).first()
+        if known is not None:
+            if known.token_sha256 == digest:  # done before the answer was lost
+                return
+            raise InputError(
+                f"there is a team {name!r} already; choose another name, or end its token by"
+                " --revoke"
+            )
+        db.execute(insert(TEAMS).values(name=name, token_sha256=digest, added_ns=self.now()))
+
+    def revoke(self, name: str) -> None:
+        """Withdraw a team: its token ends, its open trials are forfeited, its entries stay.
+
+        Raises:
+            InputError: If there is no such team.
+        """
+
+        def work(db: Connection) -> None:
+            team = db.execute(select(TEAMS).where(TEAMS.c.name == name).with_for_update()).first()
+            if team is None:
+                raise InputError(f"there is no team {name!r:.80}")
+            if team.revoked_ns is None:
+                changed = update(TEAMS).where(TEAMS.c.number == team.number)
+                db.execute(changed.values(revoked_ns=self.now()))
+            open_ones = select(ATTEMPTS.c.number).where(
+                ATTEMPTS.c.team == team.number, ATTEMPTS.c.ended_ns.is_(None)
+            )
+            for number in db.scalars(open_ones).all():
+                self._forfeit_open(db, number, "the team was withdrawn")
+
+        self._write(work)
+
+    def team_of(self, token: str) -> Team | None:
+        """The team with a token; None if there is none, or it was withdrawn."""
+        digest = text_digest(token)
+        query = select(TEAMS).where(TEAMS.c.token_sha256 == digest, TEAMS.c.revoked_ns.is_(None))
+        row = self._read(lambda db: db.execute(query).first())
+        return None if row is None else _team(row)
+
+    def teams(self) -> list[Team]:
+        """All teams in the order they were added."""
+        query = select(TEAMS).order_by(TEAMS.c.number)
+        return [_team(row) for row in self._read(lambda db: db.execute(query).all())]
+
+    def attempts(self) -> list[Attempt]:
+        """All attempts in the order they began."""
+        query = select(ATTEMPTS).order_by(ATTEMPTS.c.number)
+        return [_attempt(row) for row in self._read(lambda db: db.execute(query).all())]
+
+    # Playing -------------------------------------------------------------------------------------
+
+    def serve(self, server: str) -> None:
+        """Tell that a server plays from now on.
+
+        If none did before, everybody who is within a trial has the time to come back again: that
+        nobody answered was no team's fault.
+        """
+
+        def work(db: Connection) -> None:
+            now = self.now()
+            others = _alive(db, now) - {server}
+            _beat(db, server, now)
+            if not others:
+                due = now + round(self.competition.limits.idle_s * _S)
+                late = (TRIALS.c.state == "open", TRIALS.c.due_ns < due)
+                db.execute(update(TRIALS).where(*late).values(due_ns=due))
+
+        self._write(work)
+
+    def beat(self, server: str) -> None:
+        """Tell that a server is still there; one that is silent for 20 s has died."""
+        self._write(lambda db: _beat(db, server, self.now()))
+
+    def claim(self, team: Team, server: str) -> list[Turn]:
+        """The turns of a team's current attempt, which this server plays from now on.
+
+        An attempt begins if the team may start one. Turns that another server plays stay there,
+        unless that has died.
+
+        Raises:
+            Refusal: If there are none: `unopened`, `beacon`, `closed`, `no_attempts`, `withdrawn`,
+                `elsewhere`.
+        """
+        return self._write(lambda db: self._claim(db, team, server))
+
+    def _claim(self, db: Connection, team: Team, server: str) -> list[Turn]:
+        now = self.now()
+        own = db.execute(select(TEAMS).where(TEAMS.c.number == team.number).with_for_update())
+        self._check_may_play(db, own.one().revoked_ns, now)
+        attempt = self._current(db, team, now)
+        alive = _alive(db, now)
+        _beat(db, server, now)
+        mine, elsewhere = [], False
+        for row in _open_trials(db, attempt.number):
+            if row.server not in (None, server) and row.server in alive:
+                elsewhere = True
+                continue
+            due = None if row.began_ns is None else self._due(row.began_ns, now)
+            _change(db, row, server=server, due_ns=due)
+            mine.append(self._turn(db, attempt, row, server, due))
+        if not mine and elsewhere:
+            raise Refusal(
+                "another server plays all trials of this attempt; go on there, or end that"
+                " connection first",
+                "elsewhere",
+            )
+        return mine
+
+    def _check_may_play(self, db: Connection, revoked_ns: int | None, now: int) -> None:
+        opens = self.competition.opens_ns
+        if revoked_ns is not None:
+            raise Refusal("the team was withdrawn; ask the organiser", "withdrawn")
+        if _value(db, "closed_ns") is not None:
+            raise Refusal("the competition is closed; see the leaderboard", "closed")
+        if opens is not None and now < opens:
+            raise Refusal(f"the competition opens at {moment_text(opens)}", "unopened")
+        self._beacon(db)
+
+    def _current(self, db: Connection, team: Team, now: int) -> Attempt:
+        """The attempt of a team that goes on, or a new one."""
+        own = select(ATTEMPTS).where(ATTEMPTS.c.team == team.number).order_by(ATTEMPTS.c.number)
+        past = [_attempt(row) for row in db.execute(own)]
+        if past and past[-1].ended_ns is None:
+            return past[-1]
+        most = self.competition.attempts
+        if len(past) >= most:
+            said = f"{counted(most, 'attempt')} may be played, and {len(past)} ended"
+            raise Refusal(f"no attempt is left: {said}", "no_attempts")
+        if now >= self.competition.closes_ns:
+            closes = moment_text(self.competition.closes_ns)
+            raise Refusal(f"no attempt begins after the closing date, {closes}", "closed")
+        start = {"team": team.number, "attempt": len(past) + 1, "started_ns": now}
+        db.execute(insert(ATTEMPTS).values(**start, sha256=GENESIS))
+        found = _attempt(db.execute(own).all()[-1])
+        drawn = self._draw(found.attempt, self._beacon(db))
+        db.execute(insert(TRIALS), [{"attempt": found.number, "trial": t.number} for t in drawn])
+        return found
+
+    def begin(self, turn: Turn) -> Turn:
+        """Tell that the episode of a turn begins: from now on its time runs.
+
+        Raises:
+            Refusal: If it is this server's turn no longer, `lost`.
+        """
+
+        def work(db: Connection) -> Turn:
+            row = self._held(db, turn)
+            if row.episode != turn.episode:
+                raise Refusal(f"episode {turn.episode} of the trial was played", "lost")
+            now = self.now()
+            began = now if row.began_ns is None else row.began_ns
+            due = self._due(began, now)
+            _change(db, row, began_ns=began, due_ns=due, begun=turn.episode)
+            return replace(turn, due_ns=due)
+
+        return self._write(work)
+
+    def away(self, turns: Sequence[Turn]) -> None:
+        """Tell that a team's connection was lost: the time to come back runs."""
+
+        def work(db: Connection) -> None:
+            now = self.now()
+            for turn in turns:
+                row = _trial_row(db, turn.attempt, turn.trial.number)
+                if row.state == "open" and row.began_ns is not None and row.server == turn.server:
+                    _change(db, row, due_ns=now + round(self.competition.limits.idle_s * _S))
+
+        self._write(work)
+
+    def record(self, turn: Turn, row: Episode, actions: bytes) -> Turn | None:
+        """Keep an episode that has ended; doing it again changes nothing.
+
+        Args:
+            turn: Its turn.
+            row: Its row; `self.row` makes one.
+            actions: Its actions, as `compete.replay.packed` gives them.
+
+        Returns:
+            The next turn of the trial; None after its last.
+
+        Raises:
+            Refusal: If it is this server's turn no longer, `lost`.
+        """
+        return self._write(lambda db: self._record(db, turn, row, actions))
+
+    def _record(self, db: Connection, turn: Turn, row: Episode, actions: bytes) -> Turn | None:
+        attempt = _lock(db, turn.attempt)
+        trial = _trial_row(db, turn.attempt, turn.trial.number)
+        following = replace(turn, episode=turn.episode + 1)
+        is_last = following.episode == len(turn.trial.episodes)
+        if trial.run == turn.run and trial.episode == following.episode:
+            return None if is_last else replace(following, due_ns=trial.due_ns)
+        trial = self._held(db, turn)
+        if trial.episode != turn.episode:
+            raise Refusal(
+                f"episode {trial.episode} of the trial is next, not {turn.episode}", "lost"
+            )
+        now = self.now()
+        due = None if is_last else self._due(now if trial.began_ns is None else trial.began_ns, now)
+        place = (trial.trial, trial.run, trial.episode)
+        self._append(db, attempt, "episode", place, self._cells(row, actions), actions)
+        state = "done" if is_last else "open"
+        began = now if trial.began_ns is None else trial.began_ns
+        _change(db, trial, episode=following.episode, state=state, due_ns=due, began_ns=began)
+        self._end_if_done(db, turn.attempt)
+        return None if is_last else replace(following, due_ns=due)
+
+    def row(self, turn: Turn, **measured: Any) -> Episode:  # noqa: ANN401 - the fields of Episode
+        """The row of an episode: what the competition says of it, and what was measured."""
+        plan = self._plan(turn.team)
+        planned = turn.trial.planned(turn.team, turn.ordinal, turn.episode, turn.run)
+        given = {
+            "policy_digest": text_digest(f"team:{turn.team}"),
+            "score_version": SCORE_VERSION,
+            "software": software(),
+            **measured,
+        }
+        return row_for(planned, plan, self.digest, **given)
+
+    def _plan(self, team: str) -> Any:  # noqa: ANN401
+        return self.competition.plan((team,))
+
+    def declare(
+        self,
+        attempt: int,
+        trial: int,
+        episode: int,
+        probability: float,
+        threshold: float = 0.5,
+        report: dict[str, Any] | None = None,
+    ) -> None:
+        """Keep what a team says of the episode that has just ended; once.
+
+        Args:
+            attempt: Number of the attempt in the ledger.
+            trial: Number of the trial.
+            episode: Index of the episode within the trial.
+            probability: That the world has changed, in [0, 1].
+            threshold: From which probability on the team takes it to have changed, in [0, 1].
+            report: Levels with probabilities, entity, attribute and change, as JSON.
+
+        Raises:
+            Refusal: If the episode has not just ended, or something else was said of it before:
+                `order`, `declared`, `closed`.
+            InputError: If a number is outside [0, 1].
+        """
+        for name, value in (("probability", probability), ("threshold", threshold)):
+            if not 0.0 <= value <= 1.0:
+                raise InputError(f"{name} must be in [0, 1], given {value!r:.40}")
+        told = {
+            "probability": float(probability),
+            "threshold": float(threshold),
+            "report": report,
+        }
+        canonical_json(told)
+
+        def work(db: Connection) -> None:
+            head = _lock(db, attempt)
+            row = _trial_row(db, attempt, trial)
+            said = (LINKS.c.attempt == attempt, LINKS.c.trial == trial, LINKS.c.run == row.run)
+            query = select(LINKS.c.content).where(
+                *said, LINKS.c.episode == episode, LINKS.c.kind == "declare"
+            )
+            before = db.scalar(query)
+            if before is not None:
+                if before == canonical_json(told).decode():
+                    return
+                raise Refusal(f"of episode {episode} something was declared before", "declared")
+            if _value(db, "closed_ns") is not None or row.state == "forfeited":
+                raise Refusal("the trial is closed", "closed")
+            if row.episode != episode + 1 or row.begun > episode:
+                raise Refusal(
+                    f"episode {episode} has not just ended; a declaration comes after its episode"
+                    " and before the next begins",
+                    "order",
+                )
+            self._append(db, head, "declare", (trial, row.run, episode), told)
+
+        self._write(work)
+
+    def give_back(self, attempt: int, trial: int, why: str) -> None:
+        """Let a trial start again from its first episode: it broke by a fault of the server.
+
+        What was played of it stays in the ledger, and counts no more.
+        """
+
+        def work(db: Connection) -> None:
+            _lock(db, attempt)
+            row = _trial_row(db, attempt, trial)
+            if row.state == "open" and row.began_ns is not None:
+                fresh = {"episode": 0, "begun": -1, "began_ns": None, "due_ns": None}
+                _change(db, row, run=row.run + 1, server=None, why=why[:500], **fresh)
+
+        self._write(work)
+
+    def forfeit(self, attempt: int, trial: int, why: str) -> None:
+        """End a trial by the rules: what is left of it counts as failed."""
+
+        def work(db: Connection) -> None:
+            head = _lock(db, attempt)
+            self._forfeit(db, head, _trial_row(db, attempt, trial), why)
+            self._end_if_done(db, attempt)
+
+        self._write(work)
+
+    def sweep(self) -> int:
+        """Forfeit every trial whose deadline has passed; how many there were."""
+
+        def work(db: Connection) -> int:
+            late = (TRIALS.c.state == "open", TRIALS.c.due_ns < self.now())
+            rows = db.execute(select(TRIALS).where(*late).order_by(TRIALS.c.attempt)).all()
+            for row in rows:
+                head = _lock(db, row.attempt)
+                current = _trial_row(db, row.attempt, row.trial)
+                if current.due_ns is not None and current.due_ns < self.now():
+                    why = f"nothing came until {moment_text(current.due_ns)}"
+                    self._forfeit(db, head, current, why)
+                    self._end_if_done(db, row.attempt)
+            return len(rows)
+
+        return self._write(work)
+
+    def _forfeit_open(self, db: Connection, attempt: int, why: str) -> None:
+        head = _lock(db, attempt)
+        for row in _open_trials(db, attempt):
+            self._forfeit(db, head, row, why)
+        self._end_if_done(db, attempt)
+
+    def _forfeit(self, db: Connection, head: _Head, trial: Any, why: str) -> None:  # noqa: ANN401
+        """A row for every episode that is left: ended by a fault of the team, without a score."""
+        if trial.state != "open":
+            return
+        name = db.scalar(select(TEAMS.c.name).where(TEAMS.c.number == head.team))
+        drawn = self._draw(head.attempt, self._beacon(db))[trial.trial]
+        for episode in range(trial.episode, len(drawn.episodes)):
+            turn = Turn(
+                attempt=trial.attempt, ordinal=head.attempt, team=str(name), trial=drawn,
+                run=trial.run, episode=episode, due_ns=None, server="",
+            )  # fmt: skip
+            row = self.row(
+                turn, start_ns=self.now(), duration_s=0.0, ticks=0, episode_return=None,
+                quality=None, success=None, end_reason=EndReason.FAULT, end_detail=why[:500],
+                fault_by=FaultBy.POLICY,
+            )  # fmt: skip
+            place = (trial.trial, trial.run, episode)
+            head = self._append(db, head, "episode", place, self._cells(row, b""), b"")
+        _change(db, trial, state="forfeited", why=why[:500], due_ns=None)
+
+    def _cells(self, row: Episode, actions: bytes) -> dict[str, Any]:
+        digest = hashlib.sha256(actions).hexdigest()
+        return {**cells_of(row, where=str(self.folder)), "actions_sha256": digest}
+
+    def _append(
+        self,
+        db: Connection,
+        head: _Head,
+        kind: str,
+        place: tuple[int, int, int],
+        told: dict[str, Any],
+        actions: bytes | None = None,
+    ) -> _Head:
+        """Add a link to an attempt's chain; `place` is trial, run and episode."""
+        key = {"kind": kind, **dict(zip(_PLACE, place, strict=True))}
+        sequence = head.sequence + 1
+        sha256 = row_digest({**told, **key}, sequence=sequence, previous_sha256=head.sha256)
+        row = {
+            "attempt": head.number,
+            "sequence": sequence,
+            **key,
+            "content": canonical_json(told).decode(),
+            "actions": None if actions is None else zlib.compress(actions),
+            "sha256": sha256,
+        }
+        db.execute(insert(LINKS).values(**row))
+        changed = update(ATTEMPTS).where(ATTEMPTS.c.number == head.number)
+        db.execute(changed.values(sequence=sequence, sha256=sha256))
+        return head._replace(sequence=sequence, sha256=sha256)
+
+    def _end_if_done(self, db: Connection, attempt: int) -> None:
+        if not _open_trials(db, attempt):
+            changed = update(ATTEMPTS).where(
+                ATTEMPTS.c.number == attempt, ATTEMPTS.c.ended_ns.is_(None)
+            )
+            db.execute(changed.values(ended_ns=self.now()))
+
+    def _due(self, began_ns: int, now: int) -> int:
+        limits = self.competition.limits
+        return min(now + round(limits.episode_s * _S), began_ns + round(limits.trial_s * _S))
+
+    def _turn(
+        self,
+        db: Connection,
+        attempt: Attempt,
+        row: Any,
+        server: str,
+        due: int | None,
+    ) -> Turn:
+        name = db.scalar(select(TEAMS.c.name).where(TEAMS.c.number == attempt.team))
+        return Turn(
+            attempt=attempt.number,
+            ordinal=attempt.attempt,
+            team=str(name),
+            trial=self._draw(attempt.attempt, self._beacon(db))[row.trial],
+            run=row.run,
+            episode=row.episode,
+            due_ns=due,
+            server=server,
+        )
+
+    def _held(self, db: Connection, turn: Turn) -> Any:  # noqa: ANN401 - a row of TRIALS
+        row = _trial_row(db, turn.attempt, turn.trial.number)
+        if row.state != "open" or row.run != turn.run or row.server != turn.server:
+            what = f"was {row.state}" if row.state != "open" else "is played elsewhere"
+            raise Refusal(f"the trial {what}: {row.why or 'it was claimed anew'}", "lost")
+        return row
+
+    # What was noted and played -------------------------------------------------------------------
+
+    def note(self, team: Team | None, kind: str, detail: str) -> None:
+        """Keep that something was refused; of each team only the first thousand in words."""
+
+        def work(db: Connection) -> None:
+            number = None if team is None else team.number
+            if number is None:
+                n = db.scalar(select(func.count()).where(NOTES.c.team.is_(None))) or 0
+            else:
+                changed = update(TEAMS).where(TEAMS.c.number == number)
+                db.execute(changed.values(n_notes=TEAMS.c.n_notes + 1))
+                n = db.scalar(select(TEAMS.c.n_notes).where(TEAMS.c.number == number)) or 0
+            if n <= MOST_NOTES:
+                text = {"kind": kind[:40], "detail": detail[:500]}
+                db.execute(insert(NOTES).values(team=number, at_ns=self.now(), **text))
+
+        self._write(work)
+
+    def notes(self) -> list[dict[str, Any]]:
+        """What was refused, oldest first: `team` (number or None), `kind`, `detail`, `at_ns`."""
+        query = select(NOTES).order_by(NOTES.c.number)
+        return [dict(row._mapping) for row in self._read(lambda db: db.execute(query).all())]
+
+    def links(self, attempt: int) -> Iterator[Played]:
+        """What an attempt left behind in order, each link compared with the one before it."""
+        query = select(LINKS).where(LINKS.c.attempt == attempt).order_by(LINKS.c.sequence)
+        last = START
+        for row in self._read(lambda db: db.execute(query).all()):
+            found = _played(row, last)
+            yield found
+            last = found.link
+
+    def runs(self, attempt: int) -> dict[int, int]:
+        """The run of each trial that counts."""
+        query = select(TRIALS.c.trial, TRIALS.c.run).where(TRIALS.c.attempt == attempt)
+        return {row.trial: row.run for row in self._read(lambda db: db.execute(query).all())}
+
+    # The end -------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """End the competition: nothing is played any more, what is open is forfeited."""
+
+        def work(db: Connection) -> list[int]:
+            if _value(db, "closed_ns") is None:
+                _put(db, "closed_ns", str(self.now()))
+            open_ones = select(ATTEMPTS.c.number).where(ATTEMPTS.c.ended_ns.is_(None))
+            return list(db.scalars(open_ones))
+
+        for number in self._write(work):
+            self._write(
+                lambda db, number=number: self._forfeit_open(  # type: ignore[misc]
+                    db, number, "the competition was closed"
+                )
+            )
+
+    def reveal(self) -> dict[str, Any]:
+        """What was promised, and the end of every attempt's chain; closes what is open.
+
+        Raises:
+            Refusal: If the competition is neither closed nor past its closing date, `unclosed`.
+        """
+        closes = self.competition.closes_ns
+        if "closed_ns" not in self.meta() and self.now() < closes:
+            raise Refusal(
+                f"{self.folder}: it goes on until {moment_text(closes)}; `robo-eval compete close"
+                f" {self.folder}` ends it before",
+                "unclosed",
+            )
+        self.close()
+        meta, beacon = self.meta(), None
+        with suppress(Refusal):
+            beacon = self._read(self._beacon)
+        told = {
+            **content(self.competition, self._secret, meta["code_version"], beacon),
+            "salt": self._secret.salt.hex(),
+            "beacon": beacon,
+            "commitment": meta["commitment"],
+            "chains": {str(one.number): one.sha256 for one in self.attempts()},
+        }
+        data = json.dumps(told, indent=1, sort_keys=True) + "\n"
+        write_atomically(self.folder / REVEAL, data.encode())
+        self._write(lambda db: _put(db, "revealed_ns", str(self.now())))
+        return told
+
+    # Standing ------------------------------------------------------------------------------------
+
+    def standing(self, team: Team) -> Standing:
+        """How a team stands: why, whose move it is, and until when."""
+        return self._read(lambda db: self._standing(db, team))
+
+    def _standing(self, db: Connection, team: Team) -> Standing:
+        now, closes = self.now(), self.competition.closes_ns
+        own = db.execute(select(TEAMS).where(TEAMS.c.number == team.number)).one()
+        if _value(db, "revealed_ns") is not None:
+            told = "The competition has ended and its seeds are revealed: anybody may check it."
+            return Standing(state="revealed", sentence=told, owner="organiser", deadline_ns=None)
+        if own.revoked_ns is not None:
+            told = "The team was withdrawn; what it played stays visible."
+            return Standing(state="withdrawn", sentence=told, owner="organiser", deadline_ns=None)
+        if _value(db, "closed_ns") is not None:
+            told = "The competition is closed; the organiser reveals the seeds next."
+            return Standing(state="closed", sentence=told, owner="organiser", deadline_ns=closes)
+        past = db.execute(
+            select(ATTEMPTS).where(ATTEMPTS.c.team == team.number).order_by(ATTEMPTS.c.number)
+        ).all()
+        if past and past[-1].ended_ns is None:
+            return self._playing(db, past[-1], now)
+        try:
+            self._check_may_play(db, None, now)
+        except Refusal as err:
+            deadline = self.competition.opens_ns if err.code == "unopened" else closes
+            sentence = f"{str(err)[:1].upper()}{str(err)[1:]}."
+            return Standing(
+                state=err.code, sentence=sentence, owner="organiser", deadline_ns=deadline
+            )
+        most = self.competition.attempts
+        if len(past) < most and now < closes:
+            told = f"The team may begin attempt {len(past) + 1} of {most}."
+            return Standing(state="ready", sentence=told, owner="team", deadline_ns=closes)
+        told = (
+            f"The team has ended {counted(len(past), 'attempt')} of {most}; the organiser closes"
+            " the competition and reveals the seeds next."
+        )
+        return Standing(state="finished", sentence=told, owner="organiser", deadline_ns=closes)
+
+    def _playing(self, db: Connection, attempt: Any, now: int) -> Standing:  # noqa: ANN401
+        rows = db.execute(select(TRIALS).where(TRIALS.c.attempt == attempt.number)).all()
+        n = self.competition.trials.episodes
+        left = sum(n - row.episode for row in rows if row.state == "open")
+        told = (
+            f"Attempt {attempt.attempt} of {self.competition.attempts} goes on:"
+            f" {counted(left, 'episode')} of {len(rows) * n} are still to be played."
+        )
+        forfeited = [row for row in rows if row.state == "forfeited"]
+        if forfeited:
+            told += f" {counted(len(forfeited), 'trial')} forfeited: {forfeited[-1].why}."
+        back = [row for row in rows if row.state == "open" and row.run > 1 and row.episode == 0]
+        if back:
+            told += f" {counted(len(back), 'trial')} start again by our fault: {back[-1].why}."
+        due = [row.due_ns for row in rows if row.state == "open" and row.due_ns is not None]
+        deadline = min(due, default=None)
+        if deadline is not None and now > deadline:
+            late = f"{told} A deadline has passed; its trial is about to be forfeited."
+            return Standing(state="late", sentence=late, owner="server", deadline_ns=deadline)
+        return Standing(state="playing", sentence=told, owner="team", deadline_ns=deadline)
+
+    # Transactions --------------------------------------------------------------------------------
+
+    def _read(self, work: Callable[[Connection], _Result]) -> _Result:
+        def once() -> _Result:
+            with self._database.reading() as db:
+                return work(db)
+
+        return self._database.persistently(once)
+
+    def _write(self, work: Callable[[Connection], _Result]) -> _Result:
+        def once() -> _Result:
+            with self._database.writing() as db:
+                return work(db)
+
+        return self._database.persistently(once)
+
+
+# Files -------------------------------------------------------------------------------------------
+
+
+def _write_files(folder: Path, competition: Competition, secret: Secret, url: str | None) -> None:
+    """Write what the folder of a competition holds beside its database."""
+    held = {name: getattr(secret, name).hex() for name in ("master", "salt")}
+    for name, text in ((SECRET, json.dumps(held)), (URL, url)):
+        if text is not None:  # a URL holds a password
+            (folder / name).touch(mode=0o600)
+            (folder / name).write_text(text + "\n", encoding="utf-8")
+    head = "# A competition that has begun. Change nothing here: its commitment covers it.\n"
+    text = yaml.safe_dump(competition.parameters, sort_keys=False, allow_unicode=True, width=100)
+    (folder / FILE).write_text(head + text, encoding="utf-8")
+
+
+def _read_secret(path: Path) -> Secret:
+    try:
+        held = json.loads(text_of(path, "secret"))
+        found = Secret(bytes.fromhex(held["master"]), bytes.fromhex(held["salt"]))
+    except (ValueError, KeyError, TypeError) as err:
+        raise InputError(f"{path}: holds no secret of a competition; restore it") from err
+    return found
+
+
+# Rows --------------------------------------------------------------------------------------------
+
+
+def _value(db: Connection, name: str) -> str | None:
+    found = db.scalar(select(META.c.value).where(META.c.name == name))
+    return None if found is None else str(found)
+
+
+def _put(db: Connection, name: str, value: str) -> None:
+    if _value(db, name) is None:
+        db.execute(insert(META).values(name=name, value=value))
+
+
+def _team(row: Any) -> Team:  # noqa: ANN401 - a row of TEAMS
+    return Team(number=row.number, name=row.name, added_ns=row.added_ns, revoked_ns=row.revoked_ns)
+
+
+def _attempt(row: Any) -> Attempt:  # noqa: ANN401 - a row of ATTEMPTS
+    names = ("number", "team", "attempt", "started_ns", "ended_ns", "sha256")
+    return Attempt(**{name: getattr(row, name) for name in names})
+
+
+def _lock(db: Connection, attempt: int) -> _Head:
+    """The newest link of an attempt's chain; nobody else appends until the transaction ends."""
+    columns = [ATTEMPTS.c[name] for name in _Head._fields]
+    query = select(*columns).where(ATTEMPTS.c.number == attempt).with_for_update()
+    return _Head(*db.execute(query).one())
+
+
+def _trial_row(db: Connection, attempt: int, trial: int) -> Any:  # noqa: ANN401 - of TRIALS
+    query = select(TRIALS).where(TRIALS.c.attempt == attempt, TRIALS.c.trial == trial)
+    found = db.execute(query.with_for_update()).first()
+    if found is None:
+        raise Refusal(f"there is no trial {trial!r:.40} in this attempt", "lost")
+    return found
+
+
+def _open_trials(db: Connection, attempt: int) -> Sequence[Any]:
+    query = select(TRIALS).where(TRIALS.c.attempt == attempt, TRIALS.c.state == "open")
+    return db.execute(query.order_by(TRIALS.c.trial).with_for_update()).all()
+
+
+def _change(db: Connection, row: Any, **values: object) -> None:  # noqa: ANN401 - of TRIALS
+    own = update(TRIALS).where(TRIALS.c.attempt == row.attempt, TRIALS.c.trial == row.trial)
+    db.execute(own.values(**values))
+
+
+def _alive(db: Connection, now: int) -> set[str]:
+    return set(db.scalars(select(SERVERS.c.name).where(SERVERS.c.seen_ns > now - ALIVE_NS)))
+
+
+def _beat(db: Connection, server: str, now: int) -> None:
+    own = update(SERVERS).where(SERVERS.c.name == server).values(seen_ns=now)
+    if not db.execute(own).rowcount:
+        db.execute(insert(SERVERS).values(name=server, seen_ns=now))
+
+
+def _played(row: Any, last: Link) -> Played:  # noqa: ANN401 - of LINKS
+    link = Link(row.sequence, row.sha256)
+    key = {name: getattr(row, name) for name in ("kind", *_PLACE)}
+    told: dict[str, Any] = json.loads(row.content)
+    problem = break_text(last, row.sequence, last.sha256, "link")
+    if problem is None:
+        digest = row_digest({**told, **key}, sequence=row.sequence, previous_sha256=last.sha256)
+        if digest != row.sha256:
+            problem = "is not what was recorded: its digest differs"
+    actions = None if row.actions is None else zlib.decompress(row.actions)
+    if actions is not None and problem is None:
+        if hashlib.sha256(actions).hexdigest() != told["actions_sha256"]:
+            problem = "its actions are not those that were recorded"
+    return Played(
+        link=link,
+        content=told,
+        actions=actions,
+        problem=problem,
+        **key,
+    )
