@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import BeforeValidator, Field, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
 
 from robo_eval.core.errors import InputError, PlanError
 from robo_eval.core.names import unknown_name
@@ -45,37 +45,44 @@ Seconds = Annotated[float, Field(gt=0.0, le=31_536_000.0)]
 
 
 class TrialsPlan(Section):
-    """Trials: episodes in a row, of which the later ones may be novel."""
+    """How episodes make up trials, in which novelty begins after some of them."""
 
-    count: Annotated[Count, Field(ge=1, le=10_000)] = 10
-    """Trials of each cell: a task at one level and difficulty, or with one novelty."""
-    episodes: Annotated[Count, Field(ge=1, le=10_000)] = 20
-    """Episodes a trial."""
-    onset: Annotated[Count, Field(ge=0)] | tuple[Count, Count] = 5
-    """Normal episodes before the first novel one; of `[least, most]` each trial draws its own."""
-    onset_tick: Annotated[Count, Field(ge=0)] | None = None
-    """Control tick of a novel episode at which its novelty begins; None is from the start."""
-    share: Annotated[float, Field(gt=0.0, le=1.0)] = 1.0
-    """Share of novel episodes after the first novel one."""
-    controls: Annotated[Count, Field(ge=0, le=10_000)] = 0
+    count: Annotated[Count, Field(ge=1, le=100_000)]
+    """Trials with novelty in each condition."""
+    episodes: Annotated[Count, Field(ge=1, le=100_000)]
+    """Episodes of a trial."""
+    onset: tuple[Count, Count]
+    """Normal episodes before the first novel one, least and most, from which each trial draws its
+    own; a plain number stands for both."""
+    onset_tick: Annotated[Count, Field(ge=1)] | None = None
+    """Control tick of the first novel episode at which the novelty begins; none: at its start."""
+    share: Annotated[float, Field(ge=0.0, le=1.0)] = 1.0
+    """Share of novel episodes among those after the first novel one."""
+    controls: Annotated[Count, Field(ge=0, le=100_000)] = 0
     """Trials without novelty of each task."""
     condition: Literal["system", "given"] = "system"
-    """Whether the agent has to find the onset itself, or is told it."""
+    """Whether the agent has to find the onset, or is told it."""
+    window: Annotated[Count, Field(ge=1)] | None = None
+    """Last episodes of a trial by which the end of its adaptation is judged."""
+    informed: str | None = None
+    """The policy that is told each episode's novelty: what could be won."""
+    frozen: str | None = None
+    """The policy that does not adapt: the baseline of M3 to M6."""
 
-    @property
-    def onsets(self) -> tuple[int, int]:
-        """Least and most normal episodes before the first novel one."""
-        return self.onset if isinstance(self.onset, tuple) else (self.onset, self.onset)
+    @field_validator("onset", mode="before")
+    @classmethod
+    def _short_form(cls, onset: object) -> object:
+        return onset if isinstance(onset, list | tuple) else (onset, onset)
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        low, high = self.onsets
-        if not 0 <= low <= high:
-            raise ValueError(f"onset: [{low}, {high}] must be the least and the most, from 0 on")
-        if high >= self.episodes:
+        least, most = self.onset
+        if not 0 <= least <= most:
+            raise ValueError(f"onset: must be [least, most], each 0 or more, given {least}, {most}")
+        if most >= self.episodes:
             raise ValueError(
-                f"onset: {high} is outside the trial, whose episodes are numbered 0 to"
-                f" {self.episodes - 1}"
+                f"onset: {most} normal episodes leave no novel one in a trial of {self.episodes};"
+                f" give {self.episodes - 1} at most, or longer trials"
             )
         return self
 
@@ -111,7 +118,7 @@ class Competition(Section):
     tasks: tuple[TaskPlan, ...] = Field(min_length=1)
     """Environments with their levels and difficulties, or axes of novelty with magnitudes, as in
     a plan. Participants are told the environments, and nothing else of them."""
-    trials: TrialsPlan = Field(default_factory=TrialsPlan)
+    trials: TrialsPlan
     """Trials of each cell."""
     hints: Annotated[Count, Field(ge=-1, le=3)] = -1
     """How much participants are told of a novelty: -1 nothing, 0 its level, to 3 all."""
@@ -245,7 +252,8 @@ def moment_text(time_ns: int) -> str:
 
 def size_text(competition: Competition, trials: int) -> str:
     """How much one attempt is, for people."""
-    episodes = trials * competition.trials.episodes
-    return f"{counted(trials, 'trial')} of {counted(competition.trials.episodes, 'episode')}" + (
-        f", {counted(episodes, 'episode')} in all"
+    each = competition.trials.episodes
+    return (
+        f"{counted(trials, 'trial')} of {counted(each, 'episode')},"
+        f" {counted(trials * each, 'episode')} in all"
     )

@@ -65,10 +65,12 @@ class TrialDraw:
             nothing of what the trial holds.
         task: Index of the task in the competition.
         env: Gymnasium id.
-        keywords: Keywords of `gymnasium.make` for novel episodes.
+        keywords: Keywords of `gymnasium.make` for novel episodes; of a single one see
+            `keywords_of`.
         nominal_keywords: The same for normal ones.
         onset: Index of the first novel episode, from 0; None for a trial without novelty.
-        onset_tick: Tick of a novel episode at which its novelty begins; None is from the start.
+        onset_tick: Tick of the first novel episode at which its novelty begins; None is from the
+            start.
         episodes: Its episodes in order.
         cell: Short text that names task, level and difficulty, or novelty.
         condition: `system` or `given`.
@@ -88,6 +90,14 @@ class TrialDraw:
     condition: str
     where: Condition
     nominal: Condition
+
+    def keywords_of(self, episode: int) -> dict[str, Any]:
+        """Keywords of `gymnasium.make` for an episode, by its index."""
+        if not self.episodes[episode].is_novel:
+            return dict(self.nominal_keywords)
+        if episode == self.onset and self.onset_tick is not None:
+            return {**self.keywords, "onset": self.onset_tick}
+        return dict(self.keywords)
 
     def planned(self, team: str, attempt: int, episode: int, run: int = 1) -> PlannedEpisode:
         """An episode as `log.planned_row.row_for` takes it.
@@ -136,7 +146,7 @@ def draw(
         beacon: The public value that is mixed in; None if the competition names none.
         attempt: The first attempt of a team, its second, ...: the same for all teams.
     """
-    plan, draws = competition.plan(), _Draws(secret, beacon)
+    draws = _Draws(secret, beacon)
     cells: list[tuple[Condition, Condition | None]] = []
     for index, task in enumerate(competition.tasks):
         level = None if task.levels is None else 0
@@ -163,7 +173,7 @@ def _trial(
     novel: Condition | None,
 ) -> TrialDraw:
     trials, task = competition.trials, competition.tasks[nominal.task]
-    low, high = trials.onsets
+    low, high = trials.onset
     onset = None
     if novel is not None:
         onset = low + draws.number(attempt, number, "onset") % (high - low + 1)
@@ -194,8 +204,6 @@ def _trial(
     sample = found.planned("team", attempt, 0)
     usual = environment_keywords(task, replace(sample, condition=nominal))
     keywords = environment_keywords(task, replace(sample, condition=found.where))
-    if found.onset_tick is not None:
-        keywords["onset"] = found.onset_tick
     return replace(found, keywords=keywords, nominal_keywords=usual)
 
 
@@ -235,8 +243,9 @@ def _plain(trial: TrialDraw) -> dict[str, Any]:
 
 
 def commitment(competition: Competition, secret: Secret, code_version: str) -> str:
-    """What is published before the start: SHA-256 over the salt and the canonical JSON of
-    `content`, as 64 hexadecimal digits.
+    """What is published before the start, as 64 hexadecimal digits.
+
+    It is the SHA-256 over the 32 bytes of the salt and the canonical JSON of `content`.
     """
     promised = canonical_json(content(competition, secret, code_version))
     return hashlib.sha256(secret.salt + promised).hexdigest()

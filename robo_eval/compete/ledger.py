@@ -343,7 +343,7 @@ class Ledger:
             self._write(lambda db: self._add_team(db, name, text_digest(token)))
             return token
         raise InputError(
-            f"{name!r:.80} is no name of a team; use up to 64 letters, digits, '.', '_', '+' and '-'"
+            f"{name!r:.80} is no name of a team; use up to 64 letters, digits, '.', '_', '+', '-'"
         )
 
     def _add_team(self, db: Connection, name: str, digest: str) -> None:
@@ -696,8 +696,7 @@ class Ledger:
         _change(db, trial, state="forfeited", why=why[:500], due_ns=None)
 
     def _cells(self, row: Episode, actions: bytes) -> dict[str, Any]:
-        digest = hashlib.sha256(actions).hexdigest()
-        return {**cells_of(row, where=str(self.folder)), "actions_sha256": digest}
+        return {**cells_of(row, where=str(self.folder)), "actions_sha256": _digest_of(actions)}
 
     def _append(
         self,
@@ -740,7 +739,7 @@ class Ledger:
         self,
         db: Connection,
         attempt: Attempt,
-        row: Any,
+        row: Any,  # noqa: ANN401 - of TRIALS
         server: str,
         due: int | None,
     ) -> Turn:
@@ -785,7 +784,7 @@ class Ledger:
     def notes(self) -> list[dict[str, Any]]:
         """What was refused, oldest first: `team` (number or None), `kind`, `detail`, `at_ns`."""
         query = select(NOTES).order_by(NOTES.c.number)
-        return [dict(row._mapping) for row in self._read(lambda db: db.execute(query).all())]
+        return [dict(row) for row in self._read(lambda db: db.execute(query).mappings().all())]
 
     def links(self, attempt: int) -> Iterator[Played]:
         """What an attempt left behind in order, each link compared with the one before it."""
@@ -1008,6 +1007,10 @@ def _beat(db: Connection, server: str, now: int) -> None:
         db.execute(insert(SERVERS).values(name=server, seen_ns=now))
 
 
+def _digest_of(actions: bytes) -> str:
+    return hashlib.sha256(actions).hexdigest()
+
+
 def _played(row: Any, last: Link) -> Played:  # noqa: ANN401 - of LINKS
     link = Link(row.sequence, row.sha256)
     key = {name: getattr(row, name) for name in ("kind", *_PLACE)}
@@ -1018,9 +1021,9 @@ def _played(row: Any, last: Link) -> Played:  # noqa: ANN401 - of LINKS
         if digest != row.sha256:
             problem = "is not what was recorded: its digest differs"
     actions = None if row.actions is None else zlib.decompress(row.actions)
-    if actions is not None and problem is None:
-        if hashlib.sha256(actions).hexdigest() != told["actions_sha256"]:
-            problem = "its actions are not those that were recorded"
+    is_other = actions is not None and told["actions_sha256"] != _digest_of(actions)
+    if is_other and problem is None:
+        problem = "its actions are not those that were recorded"
     return Played(
         link=link,
         content=told,

@@ -27,7 +27,8 @@ META: Final = Table(
     Column("name", Text, primary_key=True),
     Column("value", Text, nullable=False),
 )
-"""`version`; `code_version` and `commitment`; once it is so `beacon`, `closed_ns`, `revealed_ns`."""
+"""`version`, `code_version`, `commitment`; and once it is so `beacon`, `closed_ns`,
+`revealed_ns`."""
 
 TEAMS: Final = Table(
     "teams",
@@ -71,8 +72,9 @@ TRIALS: Final = Table(
     Column("why", Text),
 )
 """How far each trial is: `episode` is the next one to play, `begun` the last one that began, `run`
-is raised where it was given back, `state` is open, done or forfeited, `server` plays it, `due_ns` is when the team has to have
-come back or ended the episode, and `why` says why it was forfeited or given back."""
+is raised where it was given back, `state` is open, done or forfeited, `server` plays it, `due_ns`
+is when the team has to have come back or ended the episode, and `why` says why it was forfeited or
+given back."""
 
 LINKS: Final = Table(
     "links",
