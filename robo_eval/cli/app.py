@@ -61,6 +61,7 @@ GROUPS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
         "calibrate": ("calibrate.app", ""),
         "replay": ("replay.replay", "Compare recorded motion with the simulator's."),
     },
+    "Competitions": {"compete": ("compete.app", "")},
     "Incidents": {"incidents": ("incidents.app", "")},
     "Share": {
         "verify": ("verify.verify", "Check a trial or log against its digests."),

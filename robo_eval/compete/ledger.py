@@ -8,7 +8,7 @@ import secrets
 import shutil
 import time
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple, Self, TypeVar
 
 import yaml
 from pydantic import TypeAdapter, ValidationError
-from sqlalchemy import Connection, func, insert, select, update
+from sqlalchemy import Connection, delete, func, insert, select, update
 
 from robo_eval.compete.competition import (
     Competition,
@@ -33,6 +33,7 @@ from robo_eval.compete.tables import (
     LINKS,
     META,
     NOTES,
+    SCORES,
     SERVERS,
     TEAMS,
     TRIALS,
@@ -208,12 +209,20 @@ class Ledger:
 
     Args:
         folder: Folder of the competition.
+        clock: Gives the time, ns since 1970, UTC.
+        read_only: Refuse to change anything.
 
     Raises:
         InputError: If it is none, or its database cannot be opened.
     """
 
-    def __init__(self, folder: Path, clock: Callable[[], int] = time.time_ns) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        clock: Callable[[], int] = time.time_ns,
+        *,
+        read_only: bool = False,
+    ) -> None:
         self.folder: Final = folder
         self.now: Final = clock
         if not (folder / FILE).is_file():
@@ -224,10 +233,12 @@ class Ledger:
         text = text_of(folder / FILE, "competition")
         self.competition: Final = parse_competition(text, source=str(folder / FILE))
         self.digest: Final = text_digest(text)
-        self._secret: Final = _read_secret(folder / SECRET)
+        # Who checks a competition has what was revealed, and not the file with the secret.
+        held = folder / SECRET
+        self._secret: Final = _read_secret(held if held.exists() else folder / REVEAL)
         url = folder / URL
         target = text_of(url, "URL").strip() if url.exists() else folder / DATABASE
-        self._database: Final = Database(target, FORM)
+        self._database: Final = Database(target, FORM, read_only=read_only)
         self._draw: Final = lru_cache(maxsize=64)(self._drawn)
 
     @classmethod
@@ -260,9 +271,9 @@ class Ledger:
         return cls(folder)
 
     @classmethod
-    def open(cls, folder: Path) -> Self:
+    def open(cls, folder: Path, *, read_only: bool = False) -> Self:
         """The ledger of a competition that is there."""
-        return cls(folder)
+        return cls(folder, read_only=read_only)
 
     def close_connection(self) -> None:
         """Let go of the database; the competition goes on."""
@@ -286,6 +297,14 @@ class Ledger:
         return {
             row.name: row.value for row in self._read(lambda db: db.execute(select(META)).all())
         }
+
+    def commitment(self) -> str:
+        """The commitment as it follows from the secret and the file of the competition."""
+        return commitment(self.competition, self._secret, self.meta()["code_version"])
+
+    def promised(self, code_version: str, beacon: str | None) -> dict[str, Any]:
+        """What was promised, see `compete.draw.content`."""
+        return content(self.competition, self._secret, code_version, beacon)
 
     def trials(self, attempt: int = 1) -> tuple[TrialDraw, ...]:
         """What an attempt meets; `attempt` is 1 for the first of a team.
@@ -708,7 +727,7 @@ class Ledger:
         actions: bytes | None = None,
     ) -> _Head:
         """Add a link to an attempt's chain; `place` is trial, run and episode."""
-        key = {"kind": kind, **dict(zip(_PLACE, place, strict=True))}
+        key: dict[str, Any] = {"kind": kind, **dict(zip(_PLACE, place, strict=True))}
         sequence = head.sequence + 1
         sha256 = row_digest({**told, **key}, sequence=sequence, previous_sha256=head.sha256)
         row = {
@@ -786,6 +805,15 @@ class Ledger:
         query = select(NOTES).order_by(NOTES.c.number)
         return [dict(row) for row in self._read(lambda db: db.execute(query).mappings().all())]
 
+    def ended_runs(self, attempt: int) -> dict[int, tuple[int, int]]:
+        """Of each trial the run that counts, and how many episodes of it have ended."""
+        query = select(TRIALS).where(TRIALS.c.attempt == attempt)
+        n = self.competition.trials.episodes
+        return {
+            row.trial: (row.run, n if row.state == "forfeited" else row.episode)
+            for row in self._read(lambda db: db.execute(query).all())
+        }
+
     def links(self, attempt: int) -> Iterator[Played]:
         """What an attempt left behind in order, each link compared with the one before it."""
         query = select(LINKS).where(LINKS.c.attempt == attempt).order_by(LINKS.c.sequence)
@@ -795,10 +823,25 @@ class Ledger:
             yield found
             last = found.link
 
-    def runs(self, attempt: int) -> dict[int, int]:
-        """The run of each trial that counts."""
-        query = select(TRIALS.c.trial, TRIALS.c.run).where(TRIALS.c.attempt == attempt)
-        return {row.trial: row.run for row in self._read(lambda db: db.execute(query).all())}
+    def kept_scores(self) -> dict[int, tuple[str, str]]:
+        """What was computed of attempts before: by number, what it depends on, and what it is."""
+        rows = self._read(lambda db: db.execute(select(SCORES)).all())
+        return {row.attempt: (row.key, row.content) for row in rows}
+
+    def keep_scores(self, new: Mapping[int, tuple[str, Any]]) -> None:
+        """Keep what was computed of attempts, in place of what was known of them."""
+        rows = [
+            {"attempt": number, "key": key, "content": json.dumps(told)}
+            for number, (key, told) in new.items()
+        ]
+
+        def work(db: Connection) -> None:
+            for row in rows:
+                db.execute(delete(SCORES).where(SCORES.c.attempt == row["attempt"]))
+            db.execute(insert(SCORES), rows)
+
+        if rows and not self._database.read_only:
+            self._write(work)
 
     # The end -------------------------------------------------------------------------------------
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from robo_eval.stats._checks import check_level, check_share, finite, pair_up, whole
+from robo_eval.stats.arrays import floats
+
+_Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +61,7 @@ def clustered_difference(
         >>> print(f"{found.value:.3f} [{found.low:.2f}, {found.high:.2f}] p = {found.p:.2f}")
         0.275 [-0.13, 0.57] p = 0.18
     """
-    from scipy.special import stdtr, stdtrit
+    from scipy.special import stdtrit
 
     check_level(level)
     totals, counts = finite("sums", sums), whole("sizes", sizes, least=1)
@@ -69,16 +71,8 @@ def clustered_difference(
         raise ValueError(f"sums must hold at least 2 clusters, given {n}")
     if (np.abs(totals) > counts + 1e-9).any():
         raise ValueError("sums must be no larger than sizes: a difference is at most 1")
-    # In the unit of a cluster of mean size; sorted, so that the order changes no digit.
-    order = np.lexsort((totals, counts))
-    shares, weights = (x[order] / counts.mean() for x in (totals, counts))
-    mean = float(shares.sum()) / (n + 2)
-    away = [*(shares - mean * weights), 1.0 - mean, -1.0 - mean]
-    error = math.sqrt(float(np.square(away).sum())) / (n + 2)
+    mean, error, p = (float(found[0]) for found in _student(totals[np.newaxis], counts))
     half = float(stdtrit(n - 1, 0.5 + level / 2.0)) * error
-    # Never less than that so many coins agree, which t may fall short of where all lean one way.
-    coins = 2.0 ** (1 - int(np.count_nonzero(totals)))
-    p = min(1.0, max(coins, 2.0 * float(stdtr(n - 1, -abs(mean) / error))))
     low, high, is_open = mean - half, mean + half, p > round(1.0 - level, 12)
     return ClusteredDifference(
         value=float(totals.sum() / counts.sum()),
@@ -88,6 +82,41 @@ def clustered_difference(
         p=p,
         clusters=n,
     )
+
+
+def clustered_p_values(sums: ArrayLike, sizes: ArrayLike) -> NDArray[np.float64]:
+    """The p value of `clustered_difference` of many differences over the same clusters.
+
+    Args:
+        sums: Sum of the differences in each cluster, shape (m, S); S at least 2.
+        sizes: Pairs in each cluster, shape (S,).
+
+    Example:
+        >>> clustered_p_values([[1, 2, 1, 1, 2, 1, 1, 2]], [5] * 8).round(2).tolist()
+        [0.18]
+    """
+    return _student(np.atleast_2d(floats("sums", sums)), whole("sizes", sizes, least=1))[2]
+
+
+def _student(totals: _Array, counts: _Array) -> tuple[_Array, _Array, _Array]:
+    """Mean, standard error and p value of rows of sums, shape (m, S), with two clusters added."""
+    from scipy.special import stdtr
+
+    n = totals.shape[1]
+    # In the unit of a cluster of mean size; sorted, so that the order changes no digit.
+    every = np.broadcast_to(counts, totals.shape)
+    order = np.lexsort((totals, every), axis=-1)
+    shares, weights = (
+        np.take_along_axis(x, order, axis=-1) / counts.mean() for x in (totals, every)
+    )
+    mean = shares.sum(axis=-1) / (n + 2)
+    ends = (np.stack([1.0 - mean, -1.0 - mean], axis=-1),)
+    away = np.concatenate([shares - mean[:, np.newaxis] * weights, *ends], axis=-1)
+    error = np.sqrt(np.square(away).sum(axis=-1)) / (n + 2)
+    # Never less than that so many coins agree, which t may fall short of where all lean one way.
+    coins = 2.0 ** (1 - np.count_nonzero(totals, axis=-1))
+    p = np.minimum(1.0, np.maximum(coins, 2.0 * stdtr(n - 1, -np.abs(mean) / error)))
+    return mean, error, p
 
 
 def detectable_difference(

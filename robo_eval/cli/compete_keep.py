@@ -1,0 +1,244 @@
+"""The verbs of `robo-eval compete` by which an organiser keeps a competition."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from robo_eval.cli.output import (
+    JsonOption,
+    interval,
+    next_steps,
+    print_json,
+    print_table,
+    quoted,
+    say,
+    say_missing_intervals,
+)
+from robo_eval.core.wording import counted
+
+if TYPE_CHECKING:
+    from robo_eval.compete.scores import Board
+
+FolderArgument = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a competition.")]
+_STARTER = "compete_starter.yaml"
+_DAYS = 14
+
+
+def new(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="File to write.")],
+) -> None:
+    """Write a commented competition file, which can be served as it is and opens at once.
+
+    Example: robo-eval compete new open.yaml
+    """
+    from datetime import UTC, datetime, timedelta
+
+    from robo_eval.log.files import write_new
+
+    closes = (datetime.now(UTC) + timedelta(days=_DAYS)).replace(microsecond=0)
+    text = (Path(__file__).parent / _STARTER).read_text(encoding="utf-8")
+    filled = text.format(file=file.name, closes=closes.isoformat())
+    write_new(file, filled, "name another file, or delete it")
+    say(f"{file}: a competition in CartPole3D that closes in {_DAYS} days")
+    next_steps(f"robo-eval compete serve {quoted(file)} --out runs/{quoted(file.stem)}")
+
+
+def team(
+    folder: FolderArgument,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the team.")],
+    *,
+    revoke: Annotated[
+        bool, typer.Option("--revoke", help="End its token; what it played stays visible.")
+    ] = False,
+    json: JsonOption = False,
+) -> None:
+    """Add a team and print its token, alone on the last line; a server may run meanwhile.
+
+    The token is shown once: only a digest of it is kept. With --revoke the team is withdrawn: its
+    open trials are forfeited, and it has no rank.
+
+    Examples: robo-eval compete team runs/open alice; robo-eval compete team runs/open bob --revoke
+    """
+    from robo_eval.compete.ledger import Ledger
+
+    with Ledger.open(folder) as ledger:
+        if revoke:
+            ledger.revoke(name)
+            if json:
+                print_json({"team": name, "revoked": True})
+            else:
+                say(f"{name}: withdrawn; its token works no more")
+            return
+        token = ledger.add_team(name)
+    if json:
+        print_json({"team": name, "token": token})
+        return
+    say(f"{name}: added; this token is shown once, send it to the team and to nobody else")
+    typer.echo(token)
+
+
+def beacon(
+    folder: FolderArgument,
+    value: Annotated[str, typer.Argument(metavar="VALUE", help="As it was published.")],
+) -> None:
+    """Give the public value that is mixed into all seeds; nobody plays before it is there.
+
+    Example: robo-eval compete beacon runs/open "4 8 15 16 23 42"
+    """
+    from robo_eval.compete.ledger import Ledger
+
+    with Ledger.open(folder) as ledger:
+        ledger.mix_in(value)
+    say(f"{folder}: seeds and onsets are drawn with {value.strip()!r}")
+
+
+def close(folder: FolderArgument) -> None:
+    """End a competition: nobody plays on, and what is open is forfeited.
+
+    Example: robo-eval compete close runs/open
+    """
+    from robo_eval.compete.ledger import Ledger
+
+    with Ledger.open(folder) as ledger:
+        n = sum(attempt.ended_ns is None for attempt in ledger.attempts())
+        ledger.close()
+    say(f"{folder}: closed; {counted(n, 'open attempt')} forfeited")
+    next_steps(f"robo-eval compete reveal {quoted(folder)}")
+
+
+def reveal(
+    folder: FolderArgument,
+    *,
+    value: Annotated[
+        str | None,
+        typer.Option("--beacon", metavar="VALUE", help="Public value, if it was not given yet."),
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Publish the secret, all seeds, onsets and parameters in reveal.json of the folder.
+
+    It is refused until the competition was closed, or its closing date is past.
+
+    Example: robo-eval compete reveal runs/open
+    """
+    from robo_eval.compete.ledger import REVEAL, Ledger
+
+    with Ledger.open(folder) as ledger:
+        if value is not None:
+            ledger.mix_in(value)
+        told = ledger.reveal()
+    if json:
+        print_json(told)
+        return
+    say(f"{folder / REVEAL}: master secret, salt, seeds, onsets, parameters, ends of all chains")
+    say(f"commitment {told['commitment']}")
+    next_steps(f"robo-eval compete check {quoted(folder)}")
+
+
+def check(
+    folder: FolderArgument,
+    *,
+    replays: Annotated[
+        int | None,
+        typer.Option(
+            "--replays", min=0, metavar="N", help="Episodes to play again; 20 if not given."
+        ),
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="Play every episode again.")] = False,
+    seed: Annotated[int | None, typer.Option("--seed", help="Of the choice of episodes.")] = None,
+    json: JsonOption = False,
+) -> None:
+    """Compute commitment, seeds, chains and scores again, and play some episodes again.
+
+    An episode is played from its seed and stored actions, and has to give the logged return bit
+    for bit. Exit code 1 where anything differs. It changes nothing, and needs no secret once that
+    is revealed: a copy of the folder without secret.json will do.
+
+    Examples: robo-eval compete check runs/open; robo-eval compete check runs/open --all
+    """
+    from robo_eval.compete.check import SAMPLE
+    from robo_eval.compete.check import check as checked
+    from robo_eval.core.errors import CheckFailedError, InputError
+
+    if every and replays is not None:
+        raise InputError("--replays: --all plays every episode; give one of the two")
+    sample = None if every else SAMPLE if replays is None else replays
+    found = checked(folder, sample=sample, seed=seed)
+    if json:
+        print_json(found.as_dict())
+    else:
+        for problem in found.problems:
+            say(f"differs: {problem}")
+        for who, episode, old, again in found.differing_scores:
+            say(f"scored otherwise now: {who}, {episode}: {old} then, {again} now")
+        for note in found.notes:
+            say(f"note: {note}")
+        if not found.revealed:
+            say("note: the seeds are not revealed; what was promised was compared with the secret")
+        say(
+            f"{counted(found.attempts, 'attempt')}, {counted(found.episodes, 'episode')} scored"
+            f" again, {found.replayed} played again"
+        )
+    if found.problems:
+        more = len(found.problems) - 1
+        rest = f", and {counted(more, 'more difference')}" if more else ""
+        raise CheckFailedError(f"{folder}: {found.problems[0]}{rest}")
+
+
+def leaderboard(folder: FolderArgument, *, json: JsonOption = False) -> None:
+    """Print how teams did, with intervals, and which of them cannot be told apart.
+
+    The score is the mean quality over all episodes of an attempt; what is forfeited counts 0, and
+    the trials are what is independent. Teams that did alike stand in the order in which they ended.
+    A server may run meanwhile: teams that have not ended are listed without a rank.
+
+    Example: robo-eval compete leaderboard runs/open
+    """
+    from robo_eval.compete.ledger import Ledger
+    from robo_eval.compete.scores import board
+
+    with Ledger.open(folder) as ledger:
+        found = board(ledger)
+    if json:
+        print_json(found.as_dict())
+        return
+    _print(found)
+
+
+def _print(found: Board) -> None:
+    rows = [
+        (
+            one.place or "-",
+            one.team,
+            one.ranks,
+            one.letters or "-",
+            interval(one.score),
+            interval(one.success),
+            f"{one.played}/{one.expected}",
+            ", ".join(one.marks),
+        )
+        for one in found.entries
+    ]
+    names = ("", "team", "rank", "letters", "score", "success", "episodes", "marks")
+    print_table(f"{found.name}: mean quality [95 % interval]", names, rows, right=(0, 6))
+    if found.n_compared:
+        say(
+            f"rank: what {counted(found.n_compared, 'comparison')} leave open, adjusted by Holm's"
+            f" method at {found.alpha:g}; teams that share a letter were not told apart"
+        )
+    for note in found.notes:
+        say(note)
+    measured = [one for one in found.entries if one.measures]
+    if measured:
+        say()
+        every = list(measured[0].measures)
+        print_table(
+            "detection and reaction [95 % interval]",
+            ("team", *every),
+            [(one.team, *(interval(one.measures[name]) for name in every)) for one in measured],
+            keys=1,
+        )
+        say_missing_intervals(part for one in measured for part in one.measures.values())

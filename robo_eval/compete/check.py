@@ -1,0 +1,227 @@
+"""Whether a competition is what was promised, and its results what was played."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from robo_eval.compete.draw import TrialDraw
+from robo_eval.compete.ledger import REVEAL, Attempt, Ledger, Played, Refusal
+from robo_eval.compete.replay import differences, unpacked
+from robo_eval.compete.scores import board, quality_of_row
+from robo_eval.core.canonical import canonical_json
+from robo_eval.core.errors import InputError
+from robo_eval.core.plain import plain
+from robo_eval.log.chain import GENESIS
+from robo_eval.log.files import explained
+from robo_eval.log.provenance import numerics, software
+from robo_eval.metrics.scoring import SCORE_VERSION
+
+SAMPLE: Final = 20
+"""Episodes that are played again if nobody says how many."""
+_ADDED: Final = ("salt", "beacon", "commitment", "chains")
+"""What `reveal` adds to what was promised."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """What was found.
+
+    Attributes:
+        problems: What differs; empty if nothing does.
+        notes: What to know that is no difference.
+        revealed: Whether the seeds are revealed, so that the promise could be checked.
+        attempts: Attempts that were looked at.
+        episodes: Episodes whose score was computed again.
+        replayed: Episodes that were played again.
+        differing_scores: Episodes that the rules at hand score otherwise than older ones did:
+            team, episode, the recorded quality and the new one.
+    """
+
+    problems: tuple[str, ...]
+    notes: tuple[str, ...]
+    revealed: bool
+    attempts: int
+    episodes: int
+    replayed: int
+    differing_scores: tuple[tuple[str, str, float | None, float | None], ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """The findings as JSON would have them."""
+        told: dict[str, Any] = plain(self)
+        return {"version": 1, "is_fine": not self.problems, **told}
+
+
+@dataclass(slots=True)
+class _Findings:
+    problems: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    rescored: list[tuple[str, str, float | None, float | None]] = field(default_factory=list)
+    candidates: list[tuple[str, TrialDraw, Played]] = field(default_factory=list)
+    episodes: int = 0
+
+
+def check(folder: Path, sample: int | None = SAMPLE, seed: int | None = None) -> Checked:
+    """Compute everything of a competition again; nothing is changed.
+
+    Args:
+        folder: Folder of the competition, or a copy of it without the file of the secret.
+        sample: Episodes to play again, chosen at random; None plays all.
+        seed: Of that choice; None chooses anew.
+
+    Raises:
+        InputError: If there is no competition, or an environment of it cannot be made here.
+    """
+    found = _Findings()
+    with Ledger.open(folder, read_only=True) as ledger:
+        revealed = _revealed(folder)
+        found.problems += _promise(ledger, revealed)
+        attempts = ledger.attempts()
+        names = {team.number: team.name for team in ledger.teams()}
+        for attempt in attempts:
+            who = f"{names.get(attempt.team, '?')}, attempt {attempt.attempt}"
+            chains = None if revealed is None else revealed["chains"]
+            found.problems += _attempt(ledger, attempt, who, found, chains)
+        found.problems += _board(ledger)
+        chosen = found.candidates
+        if sample is not None and sample < len(chosen):
+            chosen = random.Random(seed).sample(chosen, sample)  # noqa: S311 - not cryptography
+        for who, trial, link in chosen:
+            row, actions = link.row, unpacked(link.actions or b"")
+            task = ledger.competition.tasks[trial.task]
+            found.problems += [
+                f"{_name(who, link)}: played again, {text}"
+                for text in differences(trial, link.episode, row, actions, task)
+            ]
+        found.notes += _others(found.candidates)
+    return Checked(
+        problems=tuple(found.problems),
+        notes=tuple(found.notes),
+        revealed=revealed is not None,
+        attempts=len(attempts),
+        episodes=found.episodes,
+        replayed=len(chosen),
+        differing_scores=tuple(found.rescored),
+    )
+
+
+def _revealed(folder: Path) -> dict[str, Any] | None:
+    path = folder / REVEAL
+    if not path.exists():
+        return None
+    try:
+        with explained(path, "cannot be read"):
+            told = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(told, dict) or not told.keys() >= {*_ADDED, "master", "competition"}:
+            raise ValueError("is not what `reveal` writes")
+        bytes.fromhex(told["salt"])
+    except (ValueError, TypeError) as err:
+        raise InputError(f"{path}: {err}; write it again by `robo-eval compete reveal`") from err
+    return told
+
+
+def _promise(ledger: Ledger, revealed: dict[str, Any] | None) -> Iterator[str]:
+    """What differs between what was published before the start and what was drawn."""
+    meta = ledger.meta()
+    code = meta["code_version"]
+    if ledger.commitment() != meta["commitment"]:
+        yield "the commitment is not that of the secret and competition.yaml"
+    if revealed is None:
+        return
+    promised = {name: told for name, told in revealed.items() if name not in _ADDED}
+    beacon = revealed["beacon"]
+    drawn = promised.get("draws")
+    if ledger.competition.beacon is not None:
+        promised.pop("draws", None)
+    salt = bytes.fromhex(revealed["salt"])
+    if hashlib.sha256(salt + canonical_json(promised)).hexdigest() != meta["commitment"]:
+        yield f"{REVEAL}: what it shows is not what the commitment promised"
+    if meta.get("beacon") != beacon:
+        yield f"{REVEAL}: its public value is not that which was mixed in"
+    if revealed["commitment"] != meta["commitment"]:
+        yield f"{REVEAL}: its commitment is not the one that was published"
+    again = json.loads(canonical_json(ledger.promised(code, beacon)))
+    if again.get("draws") != drawn:
+        yield f"{REVEAL}: its seeds and onsets are not those that follow from the master secret"
+
+
+def _attempt(
+    ledger: Ledger,
+    attempt: Attempt,
+    who: str,
+    found: _Findings,
+    chains: dict[str, str] | None,
+) -> Iterator[str]:
+    """What differs in one attempt; its episodes are added to what may be played again."""
+    try:
+        drawn = ledger.trials(attempt.attempt)
+    except Refusal:
+        yield f"{who}: began before the public value was mixed in"
+        return
+    runs, last = ledger.ended_runs(attempt.number), GENESIS
+    ended = dict.fromkeys(runs, 0)
+    for link in ledger.links(attempt.number):
+        last = link.link.sha256
+        if link.problem is not None:
+            yield f"{_name(who, link)}: link {link.link.sequence} {link.problem}"
+            continue
+        if link.kind != "episode":
+            continue
+        if not link.trial < len(drawn):
+            yield f"{_name(who, link)}: there is no such trial"
+            continue
+        yield from _episode(ledger, drawn[link.trial], who, link, found)
+        ended[link.trial] += link.run == runs[link.trial][0]
+    if last != attempt.sha256:
+        yield f"{who}: its last links are missing"
+    if chains is not None and chains.get(str(attempt.number)) != last:
+        yield f"{who}: its chain is not the one that {REVEAL} names"
+    for trial, (_, n) in runs.items():
+        if ended[trial] != n:
+            yield f"{who}, trial {trial}: {ended[trial]} episodes are there, and {n} ended"
+
+
+def _episode(
+    ledger: Ledger, trial: TrialDraw, who: str, link: Played, found: _Findings
+) -> Iterator[str]:
+    found.episodes += 1
+    row, name = link.row, _name(who, link)
+    planned = trial.planned(row.policy, 1, link.episode)
+    drawn = {"seed": planned.seed, "task": trial.env, "level": planned.condition.level}
+    for column, value in drawn.items():
+        if getattr(row, column) != value:
+            yield f"{name}: {column} is {getattr(row, column)!r}, and {value!r} was drawn"
+    again = quality_of_row(row, ledger.competition.tasks[trial.task])
+    recorded = row.quality if row.end_reason.is_scored else again
+    if again != recorded:
+        found.rescored.append((who, row.episode_id, recorded, again))
+        if row.score_version == SCORE_VERSION:
+            yield f"{name}: quality {recorded!r} was recorded, and its return gives {again!r}"
+    if row.end_reason.is_scored:
+        found.candidates.append((who, trial, link))
+
+
+def _board(ledger: Ledger) -> Iterator[str]:
+    """Whether the numbers that were kept of attempts are those that follow from the log."""
+    fresh = {entry.team: plain(entry) for entry in board(ledger, kept={}).entries}
+    for entry in board(ledger).entries:
+        if plain(entry) != fresh[entry.team]:
+            yield f"{entry.team}: the numbers on the leaderboard do not follow from the log"
+
+
+def _others(candidates: list[tuple[str, TrialDraw, Played]]) -> Iterator[str]:
+    """What was played by other software than that at hand."""
+    rows = [link.row for _, _, link in candidates]
+    for column, here in (("software", software()), ("numerics", numerics())):
+        others = sorted({str(getattr(row, column)) for row in rows} - {here})
+        if others:
+            yield f"played with {', '.join(others)}, and checked with {here}"
+
+
+def _name(who: str, link: Played) -> str:
+    return f"{who}, trial {link.trial}, episode {link.episode}"

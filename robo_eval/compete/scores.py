@@ -1,0 +1,491 @@
+"""How teams did: scores with intervals, and which of them cannot be told apart."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robo_eval.analysis import sailon
+from robo_eval.core.canonical import digest
+from robo_eval.core.estimate import Estimate
+from robo_eval.core.kinds import EndReason, FaultBy
+from robo_eval.core.plain import UNSAID, plain
+from robo_eval.core.wording import counted
+from robo_eval.log.provenance import software
+from robo_eval.metrics.config import MetricConfig
+from robo_eval.metrics.scoring import SCORE_VERSION, score_row
+from robo_eval.stats.bounded import bounded_mean_interval
+from robo_eval.stats.clustered_pairs import clustered_p_values
+from robo_eval.stats.multiple import holm, letters, rank_ranges
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from robo_eval.compete.draw import TrialDraw
+    from robo_eval.compete.ledger import Attempt, Ledger, Team
+    from robo_eval.core.episode import Episode
+    from robo_eval.core.plan import TaskPlan
+
+BOARD_VERSION: Final = 1
+"""Version of the form of `Board.as_dict`, and of what is kept of an attempt."""
+MOST_LETTERS: Final = 60
+"""Teams that get letters; of more, sets that were not told apart are too many to name."""
+UNSILENT: Final = 0.5
+"""Threshold of an episode of which nothing was declared; its probability is 0."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LevelScore:
+    """A team at one level of the map.
+
+    Attributes:
+        cell: Task, level and difficulty, or novelty, in short.
+        score: Mean quality of its novel episodes, of a cell without novelty all; trials are
+            independent.
+        success: Share of strict successes among the same episodes.
+    """
+
+    cell: str
+    score: Estimate
+    success: Estimate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A team on the leaderboard.
+
+    Attributes:
+        team: Name.
+        state: `ended`, `unfinished`, `withdrawn` or `not_begun`.
+        attempt: Which of its attempts this is; None if none began.
+        entered_ns: When the attempt ended, ns since 1970, UTC; None while it goes on.
+        is_late: Whether it ended after the closing date.
+        played: Episodes played or forfeited so far.
+        expected: Episodes of a whole attempt.
+        forfeited: Episodes that ended by a fault of the team.
+        score: Mean quality over all episodes; trials are independent.
+        success: Share of strict successes.
+        measures: M1 to M6 and what stands beside them, by name.
+        levels: The map of levels.
+        place: Its place on the board; None without a rank.
+        rank_range: Best and worst rank that the decisions allow; None without a rank.
+        letters: Teams share a letter where they were not told apart; None without a rank, or
+            where there are too many teams.
+        quality: Quality of each episode by trial.
+    """
+
+    team: str
+    state: str
+    attempt: int | None = None
+    entered_ns: int | None = None
+    is_late: bool = False
+    played: int = 0
+    expected: int = 0
+    forfeited: int = 0
+    score: Estimate
+    success: Estimate
+    measures: Mapping[str, Estimate] = field(default_factory=dict)
+    levels: tuple[LevelScore, ...] = ()
+    place: int | None = None
+    rank_range: tuple[int, int] | None = None
+    letters: str | None = None
+    quality: tuple[tuple[float | None, ...], ...] = field(default=(), metadata=UNSAID)
+
+    SAID: ClassVar = ("ranks", "marks")
+
+    @property
+    def ranks(self) -> str:
+        """The ranks that are left open, for people."""
+        if self.rank_range is None:
+            return "-"
+        best, worst = self.rank_range
+        return f"{best}" if best == worst else f"{best} to {worst}"
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """What to mind of it, for people."""
+        found = [] if self.state == "ended" else [self.state.replace("_", " ")]
+        if self.is_late:
+            found.append("late")
+        if self.forfeited:
+            found.append(f"{counted(self.forfeited, 'episode')} forfeited")
+        return tuple(found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Board:
+    """A leaderboard.
+
+    Attributes:
+        name: Title of the competition.
+        entries: The teams, the best first, and those without a rank last.
+        alpha: Largest adjusted p value that tells two teams apart.
+        n_compared: Pairs of teams that were compared.
+        frozen: The team that is the baseline of M3 to M6; None if there is none.
+        notes: What to know of the board.
+    """
+
+    name: str
+    entries: tuple[Entry, ...]
+    alpha: float
+    n_compared: int
+    frozen: str | None
+    notes: tuple[str, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The board as JSON would have it."""
+        told: dict[str, Any] = plain(self)
+        return {"version": BOARD_VERSION, **told}
+
+
+def board(
+    ledger: Ledger,
+    config: MetricConfig | None = None,
+    kept: Mapping[int, tuple[str, str]] | None = None,
+) -> Board:
+    """The leaderboard as it is now; what was computed of an ended attempt is kept in the ledger.
+
+    A team's entry is the last of its attempts that ended; without one, that which goes on.
+
+    Args:
+        ledger: Of the competition.
+        config: Settings of the intervals and of the comparison.
+        kept: What was computed before; what the ledger keeps if not given.
+    """
+    settings = config or MetricConfig()
+    teams, attempts = ledger.teams(), ledger.attempts()
+    chosen = {team.number: _chosen(attempts, team) for team in teams}
+    frozen = ledger.competition.trials.frozen
+    base = next((chosen[team.number] for team in teams if team.name == frozen), None)
+    kept = ledger.kept_scores() if kept is None else kept
+    new: dict[int, tuple[str, dict[str, Any]]] = {}
+    baseline: dict[str, Any] | None = None
+    entries = []
+    for team in sorted(teams, key=lambda one: one.name != frozen):
+        attempt = chosen[team.number]
+        if attempt is None:
+            entries.append(_blank(team))
+            continue
+        beside = None if team.name == frozen or base is None else base
+        if beside is not None and beside.attempt != attempt.attempt:
+            beside = None
+        content = _kept(kept, attempt, beside)
+        if content is None:
+            content = _content(ledger, attempt, None if beside is None else baseline)
+            if attempt.ended_ns is not None:
+                new[attempt.number] = (_key(attempt, beside), content)
+        if team.name == frozen:
+            baseline = content
+        entries.append(_entry(ledger, team, attempt, content))
+    ledger.keep_scores(new)
+    return _ranked(ledger, entries, settings, frozen)
+
+
+def _chosen(attempts: Sequence[Attempt], team: Team) -> Attempt | None:
+    own = [one for one in attempts if one.team == team.number]
+    return next((one for one in reversed(own) if one.ended_ns is not None), None) or (
+        own[-1] if own else None
+    )
+
+
+def _blank(team: Team) -> Entry:
+    none = Estimate.missing(reason="nothing was played", unit="ratio")
+    state = "not_begun" if team.revoked_ns is None else "withdrawn"
+    return Entry(team=team.name, state=state, score=none, success=none)
+
+
+def _key(attempt: Attempt, beside: Attempt | None) -> str:
+    """What the numbers of an attempt depend on."""
+    other = None if beside is None else beside.sha256
+    return digest([BOARD_VERSION, SCORE_VERSION, software(), attempt.sha256, other])
+
+
+def _kept(
+    kept: Mapping[int, tuple[str, str]], attempt: Attempt, beside: Attempt | None
+) -> dict[str, Any] | None:
+    found = kept.get(attempt.number)
+    if found is None or found[0] != _key(attempt, beside):
+        return None
+    content: dict[str, Any] = json.loads(found[1])
+    return content
+
+
+def _entry(ledger: Ledger, team: Team, attempt: Attempt, content: dict[str, Any]) -> Entry:
+    ended = attempt.ended_ns
+    state = "unfinished" if ended is None else "ended"
+    return Entry(
+        team=team.name,
+        state=state if team.revoked_ns is None else "withdrawn",
+        attempt=attempt.attempt,
+        entered_ns=ended,
+        is_late=ended is not None and ended > ledger.competition.closes_ns,
+        score=Estimate(**content["score"]),
+        success=Estimate(**content["success"]),
+        measures={name: Estimate(**one) for name, one in content["measures"].items()},
+        levels=tuple(
+            LevelScore(
+                cell=cell, score=Estimate(**one["score"]), success=Estimate(**one["success"])
+            )
+            for cell, one in content["levels"].items()
+        ),
+        quality=tuple(tuple(own) for own in content["quality"]),
+        **{name: content[name] for name in ("played", "expected", "forfeited")},
+    )
+
+
+# One attempt -------------------------------------------------------------------------------------
+
+
+def quality_of_row(row: Episode, task: TaskPlan) -> float | None:
+    """Quality of an episode by the rules at hand: a fault of the team counts 0, others nothing."""
+    if row.end_reason is EndReason.FAULT and row.fault_by is FaultBy.POLICY:
+        return 0.0
+    return score_row(
+        episode_return=row.episode_return,
+        ticks=row.ticks,
+        end_reason=row.end_reason,
+        interventions=row.interventions,
+        task=task,
+    ).quality
+
+
+def _content(ledger: Ledger, attempt: Attempt, baseline: dict[str, Any] | None) -> dict[str, Any]:
+    """What is said of an attempt: plain data, to be kept."""
+    drawn, runs = ledger.trials(attempt.attempt), ledger.ended_runs(attempt.number)
+    n = ledger.competition.trials.episodes
+    quality: list[list[float | None]] = [[None] * n for _ in drawn]
+    success: list[list[float | None]] = [[None] * n for _ in drawn]
+    said: list[list[tuple[float, float]]] = [[(0.0, UNSILENT)] * n for _ in drawn]
+    reports: list[list[Any]] = [[None] * n for _ in drawn]
+    played = forfeited = 0
+    for link in ledger.links(attempt.number):
+        if link.run != runs[link.trial][0]:
+            continue
+        if link.kind == "declare":
+            told = link.content
+            said[link.trial][link.episode] = (told["probability"], told["threshold"])
+            reports[link.trial][link.episode] = told["report"]
+            continue
+        row = link.row
+        value = quality_of_row(row, ledger.competition.tasks[drawn[link.trial].task])
+        quality[link.trial][link.episode] = value
+        is_success = row.end_reason is EndReason.SUCCESS
+        success[link.trial][link.episode] = None if value is None else float(is_success)
+        played += 1
+        forfeited += row.end_reason is EndReason.FAULT
+    trials = [
+        {
+            "n_episodes": n,
+            "onset": trial.onset,
+            "condition": trial.condition,
+            "performance": quality[trial.number],
+            "probability": [p for p, _ in said[trial.number]],
+            "threshold": [t for _, t in said[trial.number]],
+            "declared": sailon.declared_index(*map(list, zip(*said[trial.number], strict=True))),
+            "baseline": None if baseline is None else baseline["quality"][trial.number],
+        }
+        for trial in drawn
+    ]
+    content: dict[str, Any] = plain(
+        {
+            "score": _over_trials(quality, drawn, lambda _trial, _index: True),
+            "success": _over_trials(success, drawn, lambda _trial, _index: True),
+            "levels": _levels(quality, success, drawn),
+            "measures": measures(trials, ledger.competition.trials.window),
+            "quality": quality,
+            "played": played,
+            "expected": n * len(drawn),
+            "forfeited": forfeited,
+        }
+    )
+    return content
+
+
+def _over_trials(
+    values: Sequence[Sequence[float | None]],
+    drawn: Iterable[TrialDraw],
+    is_asked: Any,  # noqa: ANN401
+) -> Estimate:
+    """Mean over the trials of the mean of the episodes that are asked for in each."""
+    means = []
+    for trial in drawn:
+        own = [
+            value
+            for index, value in enumerate(values[trial.number])
+            if value is not None and is_asked(trial, index)
+        ]
+        if own:
+            means.append(sum(own) / len(own))
+    if not means:
+        return Estimate.missing(reason="no episode has a score", unit="ratio")
+    return bounded_mean_interval(means)
+
+
+def _levels(
+    quality: Sequence[Sequence[float | None]],
+    success: Sequence[Sequence[float | None]],
+    drawn: Sequence[TrialDraw],
+) -> dict[str, dict[str, Estimate]]:
+    """Scores by cell, of the novel episodes; those without novelty count under the plain task."""
+    found = {}
+    for cell in sorted({one for trial in drawn for one in (trial.cell, trial.nominal.key)}):
+
+        def is_asked(trial: TrialDraw, index: int, cell: str = cell) -> bool:
+            own = trial.cell if trial.episodes[index].is_novel else trial.nominal.key
+            return own == cell
+
+        found[cell] = {
+            "score": _over_trials(quality, drawn, is_asked),
+            "success": _over_trials(success, drawn, is_asked),
+        }
+    return found
+
+
+def measures(trials: Sequence[Mapping[str, Any]], window: int | None) -> dict[str, Estimate]:
+    """The measures of SAIL-ON over finished trials, each with its interval over trials."""
+    whole = [trial for trial in trials if None not in trial["performance"]]
+    found: dict[str, Estimate] = {}
+    system = [trial for trial in whole if trial["condition"] == "system"]
+    if system:
+        told = [
+            sailon.detection(trial["onset"], trial["declared"], trial["n_episodes"])
+            for trial in system
+        ]
+        summary, ends = sailon.detection_summary(system), sailon.detection_intervals(system)
+        found["m1"] = _mean([one["delay"] for one in told], "episodes", "no trial was detected")
+        found["rmdd"] = _mean(
+            [one["restricted_delay"] for one in told], "episodes", "no trial with novelty"
+        )
+        for name, n in (("m2", summary["n_novelty"]), ("m2_1", summary["n_trials"])):
+            found[name] = _share(summary[name], ends[f"{name}_wilson"], n, "wilson", "ratio")  # type: ignore[literal-required]
+        found["fa_per_100"] = _share(
+            summary["fa_per_100"],
+            ends["fa_per_100_garwood"],
+            summary["normal_at_risk"],
+            "garwood",
+            "per 100 normal episodes",
+        )
+    beside = [
+        trial for trial in whole if trial["baseline"] is not None and None not in trial["baseline"]
+    ]
+    told_of = [
+        (
+            trial["condition"],
+            sailon.reaction(trial["performance"], trial["baseline"], trial["onset"], window),
+        )
+        for trial in beside
+        if trial["onset"] is not None
+    ]
+    why = "no trial with novelty beside a frozen team that has ended"
+    for name, key, condition in (
+        ("m3", "nrp", "system"),
+        ("m4", "nrp", "given"),
+        ("m5", "opti", None),
+        ("m6", "apti", None),
+    ):
+        values = [one[key] for own, one in told_of if condition in (None, own)]  # type: ignore[literal-required]
+        found[name] = _mean(values, "ratio", why)
+    return found
+
+
+def _mean(values: Sequence[float | None], unit: str, why: str) -> Estimate:
+    one = sailon.mean_over_trials(values)
+    if one["mean"] is None:
+        return Estimate.missing(reason=why, unit=unit)
+    return Estimate(
+        value=one["mean"],
+        low=one["lower"],
+        high=one["upper"],
+        n=one["n"],
+        method=one["method"] or "none",
+        unit=unit,
+        reason=None if one["method"] else f"{counted(one['n'], 'trial')} say too little",
+    )
+
+
+def _share(
+    value: float | None, ends: Sequence[float] | None, n: int, method: str, unit: str
+) -> Estimate:
+    if value is None or ends is None:
+        return Estimate.missing(reason="no trial of this kind", unit=unit)
+    return Estimate(value=value, low=ends[0], high=ends[1], n=n, method=method, unit=unit)
+
+
+# All of them -------------------------------------------------------------------------------------
+
+
+def _ranked(
+    ledger: Ledger, entries: Sequence[Entry], config: MetricConfig, frozen: str | None
+) -> Board:
+    alpha = round(1.0 - config.level, 12)
+    ranked = sorted(
+        (one for one in entries if _has_rank(one)),
+        key=lambda one: (-(one.score.value or 0.0), one.entered_ns or 0),
+    )
+    notes = []
+    n_compared = 0
+    if len(ranked) > 1:
+        better, n_compared = _better(ranked, alpha)
+        best, worst = rank_ranges(better)
+        named = letters(better) if len(ranked) <= MOST_LETTERS else [None] * len(ranked)
+        if len(ranked) > MOST_LETTERS:
+            notes.append(f"more than {MOST_LETTERS} teams are ranked: letters are left out")
+        ranked = [
+            replace(one, place=at + 1, rank_range=(int(low), int(high)), letters=own)
+            for at, (one, low, high, own) in enumerate(zip(ranked, best, worst, named, strict=True))
+        ]
+        if len({one.attempt for one in ranked}) > 1:
+            notes.append("later attempts play other trials: teams are compared within an attempt")
+    elif ranked:
+        ranked = [replace(ranked[0], place=1)]
+    rest = sorted(
+        (one for one in entries if not _has_rank(one)),
+        key=lambda one: (one.state, -(one.score.value or 0.0), one.team),
+    )
+    return Board(
+        name=ledger.competition.name,
+        entries=(*ranked, *rest),
+        alpha=alpha,
+        n_compared=n_compared,
+        frozen=frozen,
+        notes=tuple(notes),
+    )
+
+
+def _has_rank(entry: Entry) -> bool:
+    """Whether a team has a rank: it ended, every episode has a score, and it takes part."""
+    is_whole = all(None not in own for own in entry.quality)
+    return entry.state == "ended" and is_whole and entry.score.value is not None
+
+
+def _better(ranked: Sequence[Entry], alpha: float) -> tuple[NDArray[np.bool_], int]:
+    """Which team was shown to be better than which: by the means of trials, as `compare` does.
+
+    What a trial does is one observation; p values are adjusted for all pairs by Holm's method.
+    """
+    n = len(ranked)
+    sums = np.array([[sum(own) for own in one.quality] for one in ranked])  # type: ignore[arg-type]
+    sizes = np.array([len(own) for own in ranked[0].quality])
+    attempt = np.array([one.attempt for one in ranked])
+    first, second = np.triu_indices(n, 1)
+    is_same = attempt[first] == attempt[second]
+    first, second = first[is_same], second[is_same]
+    better = np.zeros((n, n), dtype=bool)
+    if len(sizes) < 2 or not len(first):
+        return better, 0
+    p = np.ones(len(first))
+    for chunk in np.array_split(np.arange(len(first)), 1 + len(first) * len(sizes) // 2_000_000):
+        difference = np.round(sums[first[chunk]] - sums[second[chunk]], 9)
+        p[chunk] = clustered_p_values(difference, sizes)
+    shown = holm(p) <= alpha
+    total = sums.sum(axis=1)
+    shown &= total[first] != total[second]
+    is_first = total[first] > total[second]
+    winner, loser = np.where(is_first, first, second), np.where(is_first, second, first)
+    better[winner[shown], loser[shown]] = True
+    return better, len(first)
