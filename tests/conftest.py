@@ -325,3 +325,91 @@ def write_snapshot() -> Callable[..., Path]:
         return path
 
     return write
+
+
+class Contest:
+    """A small competition, and a scripted team that plays it."""
+
+    text = """
+name: small
+tasks:
+  - env: RoboEval/CartPole3D-v0
+    levels: [1, 2]
+    difficulties: [easy]
+trials: {count: 2, episodes: 4, onset: [1, 3], controls: 1}
+attempts: 2
+closes: 2200-01-01T00:00:00+00:00
+"""
+
+    def parse(self, **changed: Any) -> Any:
+        """The competition with some keys changed; None leaves a key out."""
+        import yaml
+
+        from robo_eval.compete.competition import parse_competition
+
+        data = {**yaml.safe_load(self.text), **changed}
+        told = {key: value for key, value in data.items() if value is not None}
+        return parse_competition(yaml.safe_dump(told), source="small.yaml")
+
+    def team(self, ledger: Any, name: str) -> Any:
+        """A new team of a ledger."""
+        return ledger.team_of(ledger.add_team(name))
+
+    def measured(self, quality: float) -> dict[str, Any]:
+        """What an episode of this quality measures."""
+        from robo_eval.core.kinds import EndReason
+
+        end = EndReason.SUCCESS if quality == 1.0 else EndReason.FAILURE
+        return {
+            "start_ns": 1, "duration_s": 1.0, "ticks": 3, "episode_return": quality,
+            "quality": quality, "success": quality == 1.0, "end_reason": end,
+        }  # fmt: skip
+
+    def play(self, ledger: Any, team: Any, quality: Any = 0.5, server: str = "s") -> None:
+        """Play an attempt to its end without a simulator; `quality` may ask for each turn."""
+        from robo_eval.compete.replay import packed
+
+        for first in ledger.claim(team, server):
+            turn = first
+            while turn is not None:
+                turn = ledger.begin(turn)
+                value = quality(turn) if callable(quality) else quality
+                turn = ledger.record(turn, ledger.row(turn, **self.measured(value)), packed([1]))
+
+    def really_play(self, ledger: Any, team: Any, act: Callable[[Any], Any]) -> None:
+        """Play an attempt in the simulator, as a server would."""
+        import gymnasium
+
+        from robo_eval.compete.replay import packed
+        from robo_eval.core.kinds import EndReason
+        from robo_eval.metrics.scoring import score_played
+
+        for first in ledger.claim(team, "s"):
+            turn = first
+            while turn is not None:
+                task = ledger.competition.tasks[turn.trial.task]
+                env = gymnasium.make(turn.trial.env, **turn.trial.keywords_of(turn.episode))
+                seen, info = env.reset(seed=turn.trial.episodes[turn.episode].seed)
+                actions, rewards, ended, cut = [], [], False, False
+                while not (ended or cut):
+                    actions.append(act(seen))
+                    seen, reward, ended, cut, info = env.step(actions[-1])
+                    rewards.append(float(reward))
+                env.close()
+                end, quality, total = score_played(
+                    task, rewards, terminated=ended, truncated=cut, info=info
+                )
+                row = ledger.row(
+                    turn, start_ns=1, duration_s=1.0, ticks=len(rewards), episode_return=total,
+                    quality=quality, success=end is EndReason.SUCCESS, end_reason=end,
+                )  # fmt: skip
+                following = ledger.record(turn, row, packed(actions))
+                chance = 0.9 if turn.trial.episodes[turn.episode].is_novel else 0.1
+                ledger.declare(turn.attempt, turn.trial.number, turn.episode, chance)
+                turn = following
+
+
+@pytest.fixture(scope="session")
+def contest() -> Contest:
+    """A small competition, and a scripted team that plays it."""
+    return Contest()

@@ -691,13 +691,13 @@ class Ledger:
     def _forfeit_open(self, db: Connection, attempt: int, why: str) -> None:
         head = _lock(db, attempt)
         for row in _open_trials(db, attempt):
-            self._forfeit(db, head, row, why)
+            head = self._forfeit(db, head, row, why)
         self._end_if_done(db, attempt)
 
-    def _forfeit(self, db: Connection, head: _Head, trial: Any, why: str) -> None:  # noqa: ANN401
+    def _forfeit(self, db: Connection, head: _Head, trial: Any, why: str) -> _Head:  # noqa: ANN401
         """A row for every episode that is left: ended by a fault of the team, without a score."""
         if trial.state != "open":
-            return
+            return head
         name = db.scalar(select(TEAMS.c.name).where(TEAMS.c.number == head.team))
         drawn = self._draw(head.attempt, self._beacon(db))[trial.trial]
         for episode in range(trial.episode, len(drawn.episodes)):
@@ -713,6 +713,7 @@ class Ledger:
             place = (trial.trial, trial.run, episode)
             head = self._append(db, head, "episode", place, self._cells(row, b""), b"")
         _change(db, trial, state="forfeited", why=why[:500], due_ns=None)
+        return head
 
     def _cells(self, row: Episode, actions: bytes) -> dict[str, Any]:
         return {**cells_of(row, where=str(self.folder)), "actions_sha256": _digest_of(actions)}
@@ -789,7 +790,7 @@ class Ledger:
         def work(db: Connection) -> None:
             number = None if team is None else team.number
             if number is None:
-                n = db.scalar(select(func.count()).where(NOTES.c.team.is_(None))) or 0
+                n = 1 + (db.scalar(select(func.count()).where(NOTES.c.team.is_(None))) or 0)
             else:
                 changed = update(TEAMS).where(TEAMS.c.number == number)
                 db.execute(changed.values(n_notes=TEAMS.c.n_notes + 1))
@@ -946,8 +947,8 @@ class Ledger:
         if back:
             told += f" {counted(len(back), 'trial')} start again by our fault: {back[-1].why}."
         due = [row.due_ns for row in rows if row.state == "open" and row.due_ns is not None]
-        deadline = min(due, default=None)
-        if deadline is not None and now > deadline:
+        deadline = min(due, default=self.competition.closes_ns)
+        if due and now > deadline:
             late = f"{told} A deadline has passed; its trial is about to be forfeited."
             return Standing(state="late", sentence=late, owner="server", deadline_ns=deadline)
         return Standing(state="playing", sentence=told, owner="team", deadline_ns=deadline)
