@@ -18,7 +18,7 @@ from robo_eval.metrics.registry import Yields, metric
 from robo_eval.metrics.trials import Key, Played, Trials, over_trials
 from robo_eval.stats.rates import garwood_interval
 
-_GROUP: Final = "Trials with an onset"
+GROUP: Final = "Trials with an onset"
 _DECLARES: Final = "give the policy a method declare()"
 _FROZEN: Final = "name the policy that does not adapt: trials.frozen in the plan"
 _INFORMED: Final = "name a policy that is told the novelty: trials.informed in the plan"
@@ -31,7 +31,7 @@ Of = Callable[[Some], Estimate]
 def _metric(name: str, unit: str, remedy: str, **also: str) -> Callable[[Yields], Yields]:
     """A metric of simulated trials, which alone there are; no level reads it."""
     return metric(
-        name, group=_GROUP, unit=unit, also=also, remedy=remedy, is_evidence=False,
+        name, group=GROUP, unit=unit, also=also, remedy=remedy, is_evidence=False,
         sides=(Side.SIM.value,), named={Side.SIM.value: name},
     )  # fmt: skip
 
