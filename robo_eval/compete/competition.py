@@ -8,12 +8,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
+from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
 from robo_eval.core.errors import InputError, PlanError
 from robo_eval.core.names import unknown_name
 from robo_eval.core.plan import Condition, PolicyPlan, TaskPlan, TrialPlan
 from robo_eval.core.task import known_task
+from robo_eval.core.trials import TrialsPlan
 from robo_eval.core.wording import counted
 from robo_eval.core.yaml_form import (
     Count,
@@ -42,49 +43,6 @@ def _moment(given: Any) -> Any:  # noqa: ANN401 - whatever YAML holds
 Moment = Annotated[str, BeforeValidator(_moment)]
 """A date in ISO 8601 with its zone."""
 Seconds = Annotated[float, Field(gt=0.0, le=31_536_000.0)]
-
-
-class TrialsPlan(Section):
-    """How episodes make up trials, in which novelty begins after some of them."""
-
-    count: Annotated[Count, Field(ge=1, le=100_000)]
-    """Trials with novelty in each condition."""
-    episodes: Annotated[Count, Field(ge=1, le=100_000)]
-    """Episodes of a trial."""
-    onset: tuple[Count, Count]
-    """Normal episodes before the first novel one, least and most, from which each trial draws its
-    own; a plain number stands for both."""
-    onset_tick: Annotated[Count, Field(ge=1)] | None = None
-    """Control tick of the first novel episode at which the novelty begins; none: at its start."""
-    share: Annotated[float, Field(ge=0.0, le=1.0)] = 1.0
-    """Share of novel episodes among those after the first novel one."""
-    controls: Annotated[Count, Field(ge=0, le=100_000)] = 0
-    """Trials without novelty of each task."""
-    condition: Literal["system", "given"] = "system"
-    """Whether the agent has to find the onset, or is told it."""
-    window: Annotated[Count, Field(ge=1)] | None = None
-    """Last episodes of a trial by which the end of its adaptation is judged."""
-    informed: str | None = None
-    """The policy that is told each episode's novelty: what could be won."""
-    frozen: str | None = None
-    """The policy that does not adapt: the baseline of M3 to M6."""
-
-    @field_validator("onset", mode="before")
-    @classmethod
-    def _short_form(cls, onset: object) -> object:
-        return onset if isinstance(onset, list | tuple) else (onset, onset)
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        least, most = self.onset
-        if not 0 <= least <= most:
-            raise ValueError(f"onset: must be [least, most], each 0 or more, given {least}, {most}")
-        if most >= self.episodes:
-            raise ValueError(
-                f"onset: {most} normal episodes leave no novel one in a trial of {self.episodes};"
-                f" give {self.episodes - 1} at most, or longer trials"
-            )
-        return self
 
 
 class Limits(Section):
