@@ -1,0 +1,63 @@
+"""`robo-eval compete` as an organiser uses it."""
+
+from __future__ import annotations
+
+import json
+
+from robo_eval.compete.competition import read_competition
+from robo_eval.compete.ledger import Ledger
+
+
+def test_from_a_starter_to_a_checked_leaderboard(quick_cli, contest, tmp_path):
+    assert quick_cli("compete", "new", "open.yaml").code == 0
+    again = quick_cli("compete", "new", "open.yaml")
+    assert (again.code, "is there already" in again.err) == (2, True)
+    competition = read_competition(tmp_path / "open.yaml")
+    assert competition.opens is None  # it opens at once
+    small = competition.model_copy(
+        update={"trials": competition.trials.model_copy(update={"count": 1, "episodes": 12})}
+    )
+    Ledger.create(tmp_path / "c", small).close_connection()
+    with Ledger.open(tmp_path / "c") as ledger:  # as a server would, beside all that follows
+        token = quick_cli("compete", "team", "c", "alice").out.splitlines()[-1]
+        assert len(token) >= 20
+        contest.play(ledger, ledger.team_of(token), 0.5)
+        told = json.loads(quick_cli("compete", "team", "c", "bob", "--json").out)
+        ledger.claim(ledger.team_of(told["token"]), "s")
+        assert quick_cli("compete", "team", "c", "carol").code == 0
+        assert quick_cli("compete", "team", "c", "carol", "--revoke").code == 0
+        table = quick_cli("compete", "leaderboard", "c").out
+        assert all(name in table for name in ("alice", "bob", "unfinished", "withdrawn", "M2"))
+        told = json.loads(quick_cli("compete", "leaderboard", "c", "--json").out)
+        assert [entry["team"] for entry in told["entries"]] == ["alice", "bob", "carol"]
+    refused = quick_cli("compete", "reveal", "c")
+    assert (refused.code, "compete close" in refused.err) == (2, True)
+    assert "1 open attempt forfeited" in quick_cli("compete", "close", "c").out
+    assert quick_cli("compete", "reveal", "c").code == 0
+    assert (tmp_path / "c" / "reveal.json").exists()
+    checked = quick_cli("compete", "check", "c", "--replays", "0")
+    assert checked.code == 0, checked.err
+    # Rows that were made up do not survive being played again.
+    checked = quick_cli("compete", "check", "c", "--replays", "2", "--json")
+    assert (checked.code, json.loads(checked.out)["is_fine"]) == (1, False)
+
+
+def test_a_beacon_is_given_by_a_verb(quick_cli, contest, tmp_path):
+    Ledger.create(tmp_path / "c", contest.parse(beacon="a lottery")).close_connection()
+    assert quick_cli("compete", "beacon", "c", "1 2 3").code == 0
+    other = quick_cli("compete", "beacon", "c", "1 2 4")
+    assert (other.code, "another value" in other.err) == (2, True)
+
+
+def test_wrong_folders_and_options_are_one_line(quick_cli, tmp_path):
+    for words in (
+        ["leaderboard", "none"], ["team", "none", "a"], ["close", "none"], ["reveal", "none"],
+        ["check", "none"], ["check", "none", "--all", "--replays", "3"],
+    ):  # fmt: skip
+        done = quick_cli("compete", *words)
+        assert done.code == 2
+        assert len(done.err.strip().splitlines()) == 1
+
+
+def test_a_verb_finds_its_imports_by_itself(cli, tmp_path):
+    assert cli("compete", "new", "open.yaml").code == 0
