@@ -124,11 +124,12 @@ class Competition(Section):
 
     def plan(self, policies: tuple[str, ...] = ("team",)) -> TrialPlan:
         """The plan by whose rules episodes are scored, with teams in place of policies."""
+        named = [*policies, *filter(None, (self.trials.frozen, self.trials.informed))]
         return TrialPlan(
             name=self.name,
             tasks=self.tasks,
-            policies=tuple(PolicyPlan(name=name) for name in policies),
-            episodes=self.trials.count * self.trials.episodes,
+            policies=tuple(PolicyPlan(name=name) for name in dict.fromkeys(named)),
+            trials=self.trials if all(task.levels or task.axes for task in self.tasks) else None,
         )
 
     def cells(self) -> Iterator[Condition]:
@@ -136,8 +137,11 @@ class Competition(Section):
 
         Of a task without any it is the task itself.
         """
-        for condition in self.plan().conditions():
-            if condition.novelty or not self.tasks[condition.task].axes:
+        plan = self.plan()
+        for condition in plan.conditions():
+            task = plan.tasks[condition.task]
+            is_nominal = condition == plan.nominal(condition.task)
+            if not (is_nominal and (task.levels or task.axes)):
                 yield condition
 
 

@@ -13,13 +13,14 @@ import hmac
 import secrets
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from robo_eval.compete.competition import Competition
 from robo_eval.core.canonical import canonical_json
 from robo_eval.core.kinds import Arm, Side
 from robo_eval.core.plan import Condition
 from robo_eval.core.schedule import PlannedEpisode, environment_keywords
+from robo_eval.core.trials import InTrial
 
 _SEEDS: Final = 2**31
 """Seeds are below it."""
@@ -87,7 +88,7 @@ class TrialDraw:
     onset_tick: int | None
     episodes: tuple[EpisodeDraw, ...]
     cell: str
-    condition: str
+    condition: Literal["system", "given"]
     where: Condition
     nominal: Condition
 
@@ -98,6 +99,19 @@ class TrialDraw:
         if episode == self.onset and self.onset_tick is not None:
             return {**self.keywords, "onset": self.onset_tick}
         return dict(self.keywords)
+
+    def place(self, episode: int) -> InTrial:
+        """Where an episode stands in its trial, as plans have it."""
+        return InTrial(
+            cell=self.cell,
+            number=self.number,
+            episode=episode,
+            episodes=len(self.episodes),
+            onset=self.onset,
+            is_novel=self.episodes[episode].is_novel,
+            condition=self.condition,
+            onset_tick=self.onset_tick if episode == self.onset else None,
+        )
 
     def planned(self, team: str, attempt: int, episode: int, run: int = 1) -> PlannedEpisode:
         """An episode as `log.planned_row.row_for` takes it.
@@ -119,6 +133,7 @@ class TrialDraw:
             index=episode,
             seed=drawn.seed,
             side=Side.SIM,
+            trial=self.place(episode),
         )
 
 
@@ -148,12 +163,11 @@ def draw(
     """
     draws = _Draws(secret, beacon)
     cells: list[tuple[Condition, Condition | None]] = []
-    for index, task in enumerate(competition.tasks):
-        level = None if task.levels is None else 0
-        strength = None if task.levels is None else task.difficulties[0]
-        nominal = Condition(task=index, level=level, difficulty=strength)
+    plan, novelties = competition.plan(), list(competition.cells())
+    for index in range(len(competition.tasks)):
+        nominal = plan.nominal(index)
         cells += [(nominal, None)] * competition.trials.controls
-        for cell in competition.cells():
+        for cell in novelties:
             if cell.task == index:
                 novel = None if cell == nominal else cell
                 cells += [(nominal, novel)] * competition.trials.count
@@ -201,7 +215,7 @@ def _trial(
         where=novel or nominal,
         nominal=nominal,
     )
-    sample = found.planned("team", attempt, 0)
+    sample = replace(found.planned("team", attempt, 0), trial=None)
     usual = environment_keywords(task, replace(sample, condition=nominal))
     keywords = environment_keywords(task, replace(sample, condition=found.where))
     return replace(found, keywords=keywords, nominal_keywords=usual)

@@ -43,6 +43,7 @@ from robo_eval.core.episode import COLUMNS, Episode
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import EndReason, FaultBy
 from robo_eval.core.plan import PlainName
+from robo_eval.core.trials import checked_declaration
 from robo_eval.core.wording import counted
 from robo_eval.core.yaml_form import text_of
 from robo_eval.log.chain import GENESIS, START, Link, break_text
@@ -605,22 +606,18 @@ class Ledger:
             episode: Index of the episode within the trial.
             probability: That the world has changed, in [0, 1].
             threshold: From which probability on the team takes it to have changed, in [0, 1].
-            report: Levels with probabilities, entity, attribute and change, as JSON.
+            report: `levels`, `entity`, `attribute` and `change`, as `core.trials.Declaration` has
+                them.
 
         Raises:
             Refusal: If the episode has not just ended, or something else was said of it before:
                 `order`, `declared`, `closed`.
-            InputError: If a number is outside [0, 1].
+            InputError: If a number or a word is none that a declaration has; it names the field.
         """
-        for name, value in (("probability", probability), ("threshold", threshold)):
-            if not 0.0 <= value <= 1.0:
-                raise InputError(f"{name} must be in [0, 1], given {value!r:.40}")
-        told = {
-            "probability": float(probability),
-            "threshold": float(threshold),
-            "report": report,
-        }
-        canonical_json(told)
+        if not isinstance(report, dict | None):
+            raise InputError(f"report must be a mapping, given {report!r:.40}")
+        stated = {**(report or {}), "probability": probability, "threshold": threshold}
+        told = checked_declaration(stated) or {}
 
         def work(db: Connection) -> None:
             head = _lock(db, attempt)

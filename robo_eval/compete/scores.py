@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from robo_eval.analysis import sailon
 from robo_eval.core.canonical import digest
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.kinds import EndReason, FaultBy
@@ -18,7 +19,11 @@ from robo_eval.core.plain import UNSAID, plain
 from robo_eval.core.wording import counted
 from robo_eval.log.provenance import software
 from robo_eval.metrics.config import MetricConfig
+from robo_eval.metrics.registered.trials import GROUP
+from robo_eval.metrics.registry import registered
 from robo_eval.metrics.scoring import SCORE_VERSION, score_row
+from robo_eval.metrics.tasks import VARIANT
+from robo_eval.metrics.trials import Trials, trials_of
 from robo_eval.stats.bounded import bounded_mean_interval
 from robo_eval.stats.clustered_pairs import clustered_p_values
 from robo_eval.stats.multiple import holm, letters, rank_ranges
@@ -35,8 +40,8 @@ BOARD_VERSION: Final = 1
 """Version of the form of `Board.as_dict`, and of what is kept of an attempt."""
 MOST_LETTERS: Final = 60
 """Teams that get letters; of more, sets that were not told apart are too many to name."""
-UNSILENT: Final = 0.5
-"""Threshold of an episode of which nothing was declared; its probability is 0."""
+_Values = Sequence[Sequence[float | None]]
+"""One of each episode by trial; None where it has none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,30 +165,35 @@ def board(
     settings = config or MetricConfig()
     teams, attempts = ledger.teams(), ledger.attempts()
     chosen = {team.number: _chosen(attempts, team) for team in teams}
-    frozen = ledger.competition.trials.frozen
-    base = next((chosen[team.number] for team in teams if team.name == frozen), None)
+    rules = ledger.competition.trials
+    roles = [name for name in (rules.frozen, rules.informed) if name is not None]
+    bases = {team.name: chosen[team.number] for team in teams if team.name in roles}
     kept = ledger.kept_scores() if kept is None else kept
     new: dict[int, tuple[str, dict[str, Any]]] = {}
-    baseline: dict[str, Any] | None = None
+    quality: dict[str, _Values] = {}
     entries = []
-    for team in sorted(teams, key=lambda one: one.name != frozen):
+    # What others are measured by comes first.
+    for team in sorted(teams, key=lambda one: one.name not in roles):
         attempt = chosen[team.number]
         if attempt is None:
             entries.append(_blank(team))
             continue
-        beside = None if team.name == frozen or base is None else base
-        if beside is not None and beside.attempt != attempt.attempt:
-            beside = None
-        content = _kept(kept, attempt, beside)
+        beside = {
+            name: one
+            for name, one in bases.items()
+            if one is not None and one.attempt == attempt.attempt and team.name not in roles
+        }
+        key = _key(attempt, beside)
+        content = _kept(kept, attempt, key)
         if content is None:
-            content = _content(ledger, attempt, None if beside is None else baseline)
+            content = _content(ledger, attempt, {name: quality[name] for name in beside})
             if attempt.ended_ns is not None:
-                new[attempt.number] = (_key(attempt, beside), content)
-        if team.name == frozen:
-            baseline = content
+                new[attempt.number] = (key, content)
+        if team.name in roles:
+            quality[team.name] = content["quality"]
         entries.append(_entry(ledger, team, attempt, content))
     ledger.keep_scores(new)
-    return _ranked(ledger, entries, settings, frozen)
+    return _ranked(ledger, entries, settings, rules.frozen)
 
 
 def _chosen(attempts: Sequence[Attempt], team: Team) -> Attempt | None:
@@ -199,17 +209,15 @@ def _blank(team: Team) -> Entry:
     return Entry(team=team.name, state=state, score=none, success=none)
 
 
-def _key(attempt: Attempt, beside: Attempt | None) -> str:
+def _key(attempt: Attempt, beside: Mapping[str, Attempt]) -> str:
     """What the numbers of an attempt depend on."""
-    other = None if beside is None else beside.sha256
-    return digest([BOARD_VERSION, SCORE_VERSION, software(), attempt.sha256, other])
+    others = {name: one.sha256 for name, one in beside.items()}
+    return digest([BOARD_VERSION, SCORE_VERSION, software(), attempt.sha256, others])
 
 
-def _kept(
-    kept: Mapping[int, tuple[str, str]], attempt: Attempt, beside: Attempt | None
-) -> dict[str, Any] | None:
+def _kept(kept: Mapping[int, tuple[str, str]], attempt: Attempt, key: str) -> dict[str, Any] | None:
     found = kept.get(attempt.number)
-    if found is None or found[0] != _key(attempt, beside):
+    if found is None or found[0] != key:
         return None
     content: dict[str, Any] = json.loads(found[1])
     return content
@@ -254,22 +262,25 @@ def quality_of_row(row: Episode, task: TaskPlan) -> float | None:
     ).quality
 
 
-def _content(ledger: Ledger, attempt: Attempt, baseline: dict[str, Any] | None) -> dict[str, Any]:
-    """What is said of an attempt: plain data, to be kept."""
+def _content(ledger: Ledger, attempt: Attempt, beside: Mapping[str, _Values]) -> dict[str, Any]:
+    """What is said of an attempt: plain data, to be kept.
+
+    Args:
+        ledger: Of the competition.
+        attempt: Which one.
+        beside: Quality of each episode by trial of the frozen and the informed team.
+    """
     drawn, runs = ledger.trials(attempt.attempt), ledger.ended_runs(attempt.number)
     n = ledger.competition.trials.episodes
     quality: list[list[float | None]] = [[None] * n for _ in drawn]
     success: list[list[float | None]] = [[None] * n for _ in drawn]
-    said: list[list[tuple[float, float]]] = [[(0.0, UNSILENT)] * n for _ in drawn]
-    reports: list[list[Any]] = [[None] * n for _ in drawn]
+    said: list[list[dict[str, Any] | None]] = [[None] * n for _ in drawn]
     played = forfeited = 0
     for link in ledger.links(attempt.number):
         if link.run != runs[link.trial][0]:
             continue
         if link.kind == "declare":
-            told = link.content
-            said[link.trial][link.episode] = (told["probability"], told["threshold"])
-            reports[link.trial][link.episode] = told["report"]
+            said[link.trial][link.episode] = link.content
             continue
         row = link.row
         value = quality_of_row(row, ledger.competition.tasks[drawn[link.trial].task])
@@ -278,25 +289,12 @@ def _content(ledger: Ledger, attempt: Attempt, baseline: dict[str, Any] | None) 
         success[link.trial][link.episode] = None if value is None else float(is_success)
         played += 1
         forfeited += row.end_reason is EndReason.FAULT
-    trials = [
-        {
-            "n_episodes": n,
-            "onset": trial.onset,
-            "condition": trial.condition,
-            "performance": quality[trial.number],
-            "probability": [p for p, _ in said[trial.number]],
-            "threshold": [t for _, t in said[trial.number]],
-            "declared": sailon.declared_index(*map(list, zip(*said[trial.number], strict=True))),
-            "baseline": None if baseline is None else baseline["quality"][trial.number],
-        }
-        for trial in drawn
-    ]
     content: dict[str, Any] = plain(
         {
             "score": _over_trials(quality, drawn, lambda _trial, _index: True),
             "success": _over_trials(success, drawn, lambda _trial, _index: True),
             "levels": _levels(quality, success, drawn),
-            "measures": measures(trials, ledger.competition.trials.window),
+            "measures": _measures(ledger, drawn, quality, said, beside),
             "quality": quality,
             "played": played,
             "expected": n * len(drawn),
@@ -346,74 +344,54 @@ def _levels(
     return found
 
 
-def measures(trials: Sequence[Mapping[str, Any]], window: int | None) -> dict[str, Estimate]:
-    """The measures of SAIL-ON over finished trials, each with its interval over trials."""
-    whole = [trial for trial in trials if None not in trial["performance"]]
-    found: dict[str, Estimate] = {}
-    system = [trial for trial in whole if trial["condition"] == "system"]
-    if system:
-        told = [
-            sailon.detection(trial["onset"], trial["declared"], trial["n_episodes"])
-            for trial in system
-        ]
-        summary, ends = sailon.detection_summary(system), sailon.detection_intervals(system)
-        found["m1"] = _mean([one["delay"] for one in told], "episodes", "no trial was detected")
-        found["rmdd"] = _mean(
-            [one["restricted_delay"] for one in told], "episodes", "no trial with novelty"
-        )
-        for name, n in (("m2", summary["n_novelty"]), ("m2_1", summary["n_trials"])):
-            found[name] = _share(summary[name], ends[f"{name}_wilson"], n, "wilson", "ratio")  # type: ignore[literal-required]
-        found["fa_per_100"] = _share(
-            summary["fa_per_100"],
-            ends["fa_per_100_garwood"],
-            summary["normal_at_risk"],
-            "garwood",
-            "per 100 normal episodes",
-        )
-    beside = [
-        trial for trial in whole if trial["baseline"] is not None and None not in trial["baseline"]
-    ]
-    told_of = [
-        (
-            trial["condition"],
-            sailon.reaction(trial["performance"], trial["baseline"], trial["onset"], window),
-        )
-        for trial in beside
-        if trial["onset"] is not None
-    ]
-    why = "no trial with novelty beside a frozen team that has ended"
-    for name, key, condition in (
-        ("m3", "nrp", "system"),
-        ("m4", "nrp", "given"),
-        ("m5", "opti", None),
-        ("m6", "apti", None),
-    ):
-        values = [one[key] for own, one in told_of if condition in (None, own)]  # type: ignore[literal-required]
-        found[name] = _mean(values, "ratio", why)
-    return found
+class _Whole(Trials):
+    """Trials of which nothing is asked by condition."""
+
+    def cells(self) -> Iterator[tuple[Any, dict[Any, Any]]]:
+        """None."""
+        return iter(())
 
 
-def _mean(values: Sequence[float | None], unit: str, why: str) -> Estimate:
-    one = sailon.mean_over_trials(values)
-    if one["mean"] is None:
-        return Estimate.missing(reason=why, unit=unit)
-    return Estimate(
-        value=one["mean"],
-        low=one["lower"],
-        high=one["upper"],
-        n=one["n"],
-        method=one["method"] or "none",
-        unit=unit,
-        reason=None if one["method"] else f"{counted(one['n'], 'trial')} say too little",
+def _measures(
+    ledger: Ledger,
+    drawn: Sequence[TrialDraw],
+    quality: _Values,
+    said: Sequence[Sequence[dict[str, Any] | None]],
+    beside: Mapping[str, _Values],
+) -> dict[str, Estimate]:
+    """The measures of SAIL-ON, by the registered metrics of trials with an onset."""
+    import pandas as pd
+
+    own, config = "this team", MetricConfig()  # a blank is in no name
+    rows = [
+        {
+            "policy": name,
+            "novelty": {"trial": trial.place(index).as_dict(said[trial.number][index])},
+            "quality": math.nan if value is None else value,
+            "task": trial.env,
+            "family": trial.env,
+            VARIANT: "",
+            "profile": None,
+            "level": trial.where.level,
+            "difficulty": trial.where.difficulty,
+        }
+        for name, values in {own: quality, **beside}.items()
+        for trial in drawn
+        for index, value in enumerate(values[trial.number])
+    ]
+    found = trials_of(pd.DataFrame(rows), own, ledger.competition.plan(), config)
+    body: Any = SimpleNamespace(
+        trials=_Whole(**{one.name: getattr(found, one.name) for one in fields(found)}),
+        config=config,
+        level=config.level,
+        policy=own,
     )
-
-
-def _share(
-    value: float | None, ends: Sequence[float] | None, n: int, method: str, unit: str
-) -> Estimate:
-    if value is None or ends is None:
-        return Estimate.missing(reason="no trial of this kind", unit=unit)
-    return Estimate(value=value, low=ends[0], high=ends[1], n=n, method=method, unit=unit)
+    return {
+        number.name or metric.name: number.estimate
+        for metric in registered().values()
+        if metric.group == GROUP
+        for number in metric.compute(body)
+    }
 
 
 # All of them -------------------------------------------------------------------------------------

@@ -41,7 +41,7 @@ def test_a_database_holds_one_competition(folder, contest, tmp_path, url):
 
 
 def test_of_two_servers_one_plays_each_turn(folder, contest):
-    """Both record every episode they hold; a turn that moved is refused, and none is there twice."""
+    """Each records what it holds; no episode is there twice."""
     with Ledger.open(folder) as ledger:
         team = contest.team(ledger, "alice")
     ready = threading.Barrier(2)

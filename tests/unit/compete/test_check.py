@@ -57,14 +57,18 @@ def test_everything_is_as_it_was_promised_and_played(copy):
     assert (found.revealed, found.episodes, found.replayed) == (True, 2, 2)
 
 
+OTHER_ACTIONS = (
+    "UPDATE links SET actions = (SELECT actions FROM links WHERE sequence = 3) WHERE sequence = 1"
+)
+
+
 @pytest.mark.parametrize(
     ("statement", "part"),
     [
         ("UPDATE links SET content = replace(content, '\"ticks\":', '\"ticks\":1')", "digest"),
         ("DELETE FROM links WHERE sequence = 4", "its last links are missing"),
         ("DELETE FROM links WHERE sequence = 2", "missing"),
-        ("UPDATE links SET actions = (SELECT actions FROM links WHERE sequence = 3)"
-         " WHERE sequence = 1", "actions"),
+        (OTHER_ACTIONS, "actions"),
         ("UPDATE meta SET value = replace(value, '0', '1') WHERE name = 'commitment'",
          "commitment"),
         ("UPDATE scores SET content = replace(content, '\"forfeited\": 0', '\"forfeited\": 2')",

@@ -63,9 +63,7 @@ def test_a_share_of_the_episodes_after_the_onset_is_novel(contest):
     changed = contest.parse(
         tasks=[{"levels": [3]}], trials={"count": 20, "episodes": 40, "onset": 5, "share": 0.5}
     )
-    after = [
-        one.is_novel for trial in draw(changed, SECRET) for one in trial.episodes[6:]
-    ]
+    after = [one.is_novel for trial in draw(changed, SECRET) for one in trial.episodes[6:]]
     assert 0.4 < sum(after) / len(after) < 0.6
     assert all(trial.episodes[5].is_novel for trial in draw(changed, SECRET))
 

@@ -144,9 +144,7 @@ def test_who_does_not_come_back_in_time_forfeits_the_trial_alone(ledger, contest
     assert ledger.sweep() == 1
     rows = [link.row for link in ledger.links(turn.attempt)]
     assert len(rows) == 4
-    assert {(row.end_reason, row.fault_by) for row in rows} == {
-        (EndReason.FAULT, FaultBy.POLICY)
-    }
+    assert {(row.end_reason, row.fault_by) for row in rows} == {(EndReason.FAULT, FaultBy.POLICY)}
     assert len(ledger.claim(team, "s")) == len(turns) - 1
     assert "forfeited: nothing came until" in ledger.standing(team).sentence
 
@@ -218,8 +216,10 @@ def test_a_declaration_comes_once_after_its_episode_and_before_the_next(ledger, 
     after = ledger.record(following, ledger.row(following, **contest.measured(0.5)), b"")
     ledger.begin(after)
     assert _code(ledger.declare, *where, 1, 0.9) == "order"  # the next has begun
-    with pytest.raises(InputError, match=r"probability must be in \[0, 1\]"):
+    with pytest.raises(InputError, match=r"probability"):
         ledger.declare(*where, 1, 1.5)
+    with pytest.raises(InputError, match=r"colour"):
+        ledger.declare(*where, 1, 0.5, 0.5, {"colour": "red"})
     with pytest.raises(InputError, match="probability"):
         ledger.declare(*where, 1, float("nan"))
 
