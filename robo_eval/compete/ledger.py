@@ -107,6 +107,7 @@ class Attempt:
         attempt: 1 for the first of the team.
         started_ns: When it began, ns since 1970, UTC.
         ended_ns: When its last trial ended; None while it goes on.
+        is_cut: Whether it was ended by closing the competition, or withdrawing the team.
         sha256: Digest of the newest link of its chain.
     """
 
@@ -115,6 +116,7 @@ class Attempt:
     attempt: int
     started_ns: int
     ended_ns: int | None
+    is_cut: bool
     sha256: str
 
 
@@ -689,6 +691,8 @@ class Ledger:
         head = _lock(db, attempt)
         for row in _open_trials(db, attempt):
             head = self._forfeit(db, head, row, why)
+        own = update(ATTEMPTS).where(ATTEMPTS.c.number == attempt, ATTEMPTS.c.ended_ns.is_(None))
+        db.execute(own.values(is_cut=1))
         self._end_if_done(db, attempt)
 
     def _forfeit(self, db: Connection, head: _Head, trial: Any, why: str) -> _Head:  # noqa: ANN401
@@ -1010,7 +1014,7 @@ def _team(row: Any) -> Team:  # noqa: ANN401 - a row of TEAMS
 
 def _attempt(row: Any) -> Attempt:  # noqa: ANN401 - a row of ATTEMPTS
     names = ("number", "team", "attempt", "started_ns", "ended_ns", "sha256")
-    return Attempt(**{name: getattr(row, name) for name in names})
+    return Attempt(is_cut=bool(row.is_cut), **{name: getattr(row, name) for name in names})
 
 
 def _lock(db: Connection, attempt: int) -> _Head:

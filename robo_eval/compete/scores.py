@@ -155,7 +155,8 @@ def board(
 ) -> Board:
     """The leaderboard as it is now; what was computed of an ended attempt is kept in the ledger.
 
-    A team's entry is the last of its attempts that ended; without one, that which goes on.
+    A team's entry is the last of its attempts that was played to its end; without one, that which
+    closing cut off, or that which goes on.
 
     Args:
         ledger: Of the competition.
@@ -197,10 +198,11 @@ def board(
 
 
 def _chosen(attempts: Sequence[Attempt], team: Team) -> Attempt | None:
+    """The last attempt that was played to its end; else one that was cut off, or goes on."""
     own = [one for one in attempts if one.team == team.number]
-    return next((one for one in reversed(own) if one.ended_ns is not None), None) or (
-        own[-1] if own else None
-    )
+    ended = [one for one in own if one.ended_ns is not None]
+    whole = [one for one in ended if not one.is_cut]
+    return next((kind[-1] for kind in (whole, ended, own) if kind), None)
 
 
 def _blank(team: Team) -> Entry:

@@ -50,12 +50,13 @@ ATTEMPTS: Final = Table(
     Column("attempt", Integer, nullable=False),
     Column("started_ns", BigInteger, nullable=False),
     Column("ended_ns", BigInteger),
+    Column("is_cut", Integer, nullable=False, server_default="0"),
     Column("sequence", BigInteger, nullable=False, server_default="0"),
     Column("sha256", Text, nullable=False),
     UniqueConstraint("team", "attempt", name="attempts_once"),
 )
-"""How often a team played the whole; `sequence` and `sha256` are the newest link of its chain, and
-who appends holds this row."""
+"""How often a team played the whole; `is_cut` says that closing ended it, `sequence` and `sha256`
+are the newest link of its chain, and who appends holds this row."""
 
 TRIALS: Final = Table(
     "trials",

@@ -146,3 +146,15 @@ def test_scores_of_older_rules_stand_beside_the_new_ones(ledger, contest, monkey
     found = check(ledger.folder, sample=0)
     assert found.problems == ()
     assert found.differing_scores[0][2:] == (0.5, 0.75)
+
+
+def test_with_a_public_value_anybody_draws_the_same(make, contest):
+    ledger = make(beacon="the lottery")
+    ledger.mix_in("1 2 3")
+    contest.play(ledger, contest.team(ledger, "alice"))
+    ledger.close()
+    ledger.reveal()
+    (ledger.folder / "secret.json").unlink()
+    assert check(ledger.folder, sample=0).problems == ()
+    _edit(ledger.folder, beacon="1 2 4")
+    assert any("public value" in one for one in check(ledger.folder, sample=0).problems)

@@ -110,6 +110,20 @@ def test_a_withdrawn_team_plays_no_more_and_its_rows_stay(ledger, contest):
         ledger.revoke("bob")
 
 
+def test_a_full_disk_loses_nothing_and_says_so(ledger, contest):
+    turn = _first(ledger.claim(contest.team(ledger, "alice"), "s"))
+    row = ledger.row(turn, **contest.measured(0.5))
+    database = ledger._database.connected()
+    most = database.exec_driver_sql("PRAGMA page_count").scalar()
+    database.exec_driver_sql(f"PRAGMA max_page_count = {most}")
+    large = packed(list(range(200_000)))
+    with pytest.raises(InputError, match="disk is full"):
+        ledger.record(turn, row, large)
+    assert not list(ledger.links(turn.attempt))
+    database.exec_driver_sql("PRAGMA max_page_count = 1000000")
+    assert ledger.record(turn, row, large).episode == 1
+
+
 # Times ------------------------------------------------------------------------------------------
 
 

@@ -157,6 +157,17 @@ def test_later_attempts_are_compared_with_their_like_alone(ledger, contest, cloc
     assert any("later attempts" in note for note in found.notes)
 
 
+def test_an_attempt_that_closing_cut_off_replaces_none_that_was_played(ledger, contest):
+    team, other = (contest.team(ledger, name) for name in ("alice", "bob"))
+    contest.play(ledger, team, 0.5)
+    ledger.claim(team, "s")
+    ledger.claim(other, "s")
+    ledger.close()
+    found = _by_team(board(ledger))
+    assert (found["alice"].attempt, found["alice"].score.value) == (1, 0.5)
+    assert (found["bob"].forfeited, found["bob"].score.value) == (20, 0.0)
+
+
 def test_the_board_is_json(ledger, contest):
     contest.play(ledger, contest.team(ledger, "alice"))
     told = json.loads(json.dumps(board(ledger).as_dict(), allow_nan=False))
