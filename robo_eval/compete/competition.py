@@ -15,7 +15,6 @@ from robo_eval.core.names import unknown_name
 from robo_eval.core.plan import Condition, PolicyPlan, TaskPlan, TrialPlan
 from robo_eval.core.task import known_task
 from robo_eval.core.trials import TrialsPlan
-from robo_eval.core.wording import counted
 from robo_eval.core.yaml_form import (
     Count,
     Section,
@@ -210,12 +209,3 @@ def moment_text(time_ns: int) -> str:
         '2026-11-30 00:53:20 UTC'
     """
     return f"{datetime.fromtimestamp(time_ns // 10**9, UTC):%Y-%m-%d %H:%M:%S} UTC"
-
-
-def size_text(competition: Competition, trials: int) -> str:
-    """How much one attempt is, for people."""
-    each = competition.trials.episodes
-    return (
-        f"{counted(trials, 'trial')} of {counted(each, 'episode')},"
-        f" {counted(trials * each, 'episode')} in all"
-    )

@@ -468,7 +468,8 @@ class Ledger:
                 continue
             due = None if row.began_ns is None else self._due(row.began_ns, now)
             _change(db, row, server=server, due_ns=due)
-            mine.append(self._turn(db, attempt, row, server, due))
+            turn = self._turn(db, attempt, team.name, row)
+            mine.append(replace(turn, server=server, due_ns=due))
         if not mine and elsewhere:
             raise Refusal(
                 "another server plays all trials of this attempt; go on there, or end that"
@@ -700,12 +701,9 @@ class Ledger:
         if trial.state != "open":
             return head
         name = db.scalar(select(TEAMS.c.name).where(TEAMS.c.number == head.team))
-        drawn = self._draw(head.attempt, self._beacon(db))[trial.trial]
-        for episode in range(trial.episode, len(drawn.episodes)):
-            turn = Turn(
-                attempt=trial.attempt, ordinal=head.attempt, team=str(name), trial=drawn,
-                run=trial.run, episode=episode, due_ns=None, server="",
-            )  # fmt: skip
+        first = self._turn(db, head, str(name), trial)
+        for episode in range(trial.episode, len(first.trial.episodes)):
+            turn = replace(first, episode=episode)
             row = self.row(
                 turn, start_ns=self.now(), duration_s=0.0, ticks=0, episode_return=None,
                 quality=None, success=None, end_reason=EndReason.FAULT, end_detail=why[:500],
@@ -756,24 +754,17 @@ class Ledger:
         limits = self.competition.limits
         return min(now + round(limits.episode_s * _S), began_ns + round(limits.trial_s * _S))
 
-    def _turn(
-        self,
-        db: Connection,
-        attempt: Attempt,
-        row: Any,  # noqa: ANN401 - of TRIALS
-        server: str,
-        due: int | None,
-    ) -> Turn:
-        name = db.scalar(select(TEAMS.c.name).where(TEAMS.c.number == attempt.team))
+    def _turn(self, db: Connection, own: Attempt | _Head, team: str, row: Any) -> Turn:  # noqa: ANN401
+        """The turn of a row of TRIALS."""
         return Turn(
-            attempt=attempt.number,
-            ordinal=attempt.attempt,
-            team=str(name),
-            trial=self._draw(attempt.attempt, self._beacon(db))[row.trial],
+            attempt=own.number,
+            ordinal=own.attempt,
+            team=team,
+            trial=self._draw(own.attempt, self._beacon(db))[row.trial],
             run=row.run,
             episode=row.episode,
-            due_ns=due,
-            server=server,
+            due_ns=row.due_ns,
+            server=row.server or "",
         )
 
     def _held(self, db: Connection, turn: Turn) -> Any:  # noqa: ANN401 - a row of TRIALS
