@@ -381,7 +381,7 @@ def _measures(
         for trial in drawn
         for index, value in enumerate(values[trial.number])
     ]
-    found = trials_of(pd.DataFrame(rows), own, ledger.competition.plan(), config)
+    found = trials_of(pd.DataFrame(rows), own, ledger.competition.plan())
     body: Any = SimpleNamespace(
         trials=_Whole(**{one.name: getattr(found, one.name) for one in fields(found)}),
         config=config,

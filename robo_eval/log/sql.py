@@ -69,6 +69,8 @@ _LOST: Final = (
 class DatabaseError(InputError):
     """A database cannot be read or written; nothing was changed."""
 
+    http_status = 503
+
 
 class LostServerError(DatabaseError):
     """The database server went away; whether the last record arrived is not known."""
