@@ -1,12 +1,15 @@
-"""How a planned episode that was played becomes a row."""
+"""How an episode that was played in a simulator becomes a row."""
 
 from __future__ import annotations
 
+import contextlib
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from robo_eval.core.episode import Episode, never_began
 from robo_eval.core.plan import TrialPlan
+from robo_eval.core.policy import aside
 from robo_eval.core.schedule import PlannedEpisode, task_and_policy
 from robo_eval.log.provenance import numerics
 
@@ -28,7 +31,7 @@ def row_for(
     """
     task, policy = task_and_policy(plan, planned)
     declaration = measured.pop("declaration", None)
-    declared = re.search(r"-(v\d+)$", task.env)
+    version = re.search(r"-(v\d+)$", task.env)
     has_levels = planned.condition.level is not None
     measured.setdefault("calibration", planned.way.calibration)
     if planned.start is not None:
@@ -58,7 +61,46 @@ def row_for(
         profile=task.profile.value if has_levels else None,
         seed=planned.seed,
         policy=policy.name,
-        task_version=declared[1] if declared else None,
+        task_version=version[1] if version else None,
         numerics=numerics(),
         **measured,
     )
+
+
+def physical_state(env: Any) -> dict[str, Any]:  # noqa: ANN401 - a Gymnasium environment
+    """Where the episode starts, without how it came about: the seed in the row says that."""
+    for name in ("physical_state", "get_state"):
+        read = getattr(env.unwrapped, name, None)
+        if read is not None:
+            return {key: value for key, value in read().items() if key != "history"}
+    return {}
+
+
+def measured(env: Any, info: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ANN401
+    """Stages that were done and measures of the control, where an environment tells them."""
+    found: dict[str, Any] = {}
+    stage = info.get("stage")
+    if type(stage) is int and stage >= 0:
+        found["plan_depth"] = stage
+    measures = getattr(env.unwrapped, "measures", None)
+    if callable(measures):
+        found["control_quality"] = {str(name): float(value) for name, value in measures().items()}
+    return found
+
+
+def declared(env: Any) -> dict[str, str]:  # noqa: ANN401
+    """`behaviour` of its level and `engine`, where an environment says them."""
+    found = {}
+    for name in ("behaviour", "engine"):
+        # A level that breaks says so in its episodes.
+        with aside(), contextlib.suppress(Exception):
+            value = getattr(env.unwrapped, name, None)
+            if isinstance(value, str) and value:
+                found[name] = value
+    return found
+
+
+def tick_s_of(env: Any) -> float | None:  # noqa: ANN401
+    """Length of a tick; None if the environment does not say it."""
+    rate_hz = env.metadata.get("render_fps")
+    return 1.0 / rate_hz if rate_hz else None

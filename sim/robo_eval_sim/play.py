@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import math
 import re
@@ -42,7 +41,7 @@ from robo_eval.core.schedule import (
 )
 from robo_eval.core.trajectory import Trajectory
 from robo_eval.core.trials import asked_to_declare, begin_in_trial
-from robo_eval.log.planned_row import row_for
+from robo_eval.log.planned_row import declared, measured, physical_state, row_for, tick_s_of
 from robo_eval.log.provenance import software
 from robo_eval.log.trace import write_trace
 from robo_eval.metrics.scoring import SCORE_VERSION, reward_of, score_played
@@ -224,7 +223,7 @@ class Stage:
         recording = _Recording()
         env = self.environment(planned)
         policy = self._player(planned)
-        tick_s = _tick_s(env)
+        tick_s = tick_s_of(env)
         trace: dict[str, Any] = {}
 
         self._beat.begin(start_ns, tick_s)
@@ -264,7 +263,7 @@ class Stage:
             end_detail=outcome.detail,
             fault_by=outcome.fault_by,
             uninterrupted_actions=ticks,
-            **_measured(env, recording.info),
+            **measured(env, recording.info),
             novelty=recording.novelty,
             initial_state=recording.initial_state,
             software=self._software,
@@ -360,7 +359,7 @@ def _record(
         env.unwrapped.records_motion = keeps
     options = None if planned.start is None else {"state": dict(planned.start)}
     observation, recording.info = env.reset(seed=planned.seed, options=options)
-    recording.initial_state = _physical_state(env)
+    recording.initial_state = physical_state(env)
     recording.novelty = dict(getattr(env.unwrapped, "novelty", None) or {})
     for value in (recording.initial_state, recording.novelty):
         if not _is_plain(value):
@@ -444,44 +443,6 @@ def _score(task: TaskPlan, recording: _Recording) -> _Outcome:
     return _Outcome(end_reason, quality, end_reason is EndReason.SUCCESS, episode_return)
 
 
-def _physical_state(env: gymnasium.Env[Any, Any]) -> dict[str, Any]:
-    """Where the episode starts, without how it came about: the seed in the row says that."""
-    for name in ("physical_state", "get_state"):
-        read = getattr(env.unwrapped, name, None)
-        if read is not None:
-            return {key: value for key, value in read().items() if key != "history"}
-    return {}
-
-
-def _measured(env: gymnasium.Env[Any, Any], info: Mapping[str, Any]) -> dict[str, Any]:
-    """Stages that were done and measures of the control, where an environment tells them."""
-    found: dict[str, Any] = {}
-    stage = info.get("stage")
-    if type(stage) is int and stage >= 0:
-        found["plan_depth"] = stage
-    measures = getattr(env.unwrapped, "measures", None)
-    if callable(measures):
-        found["control_quality"] = {str(name): float(value) for name, value in measures().items()}
-    return found
-
-
-def declared(env: gymnasium.Env[Any, Any]) -> dict[str, str]:
-    """`behaviour` of its level and `engine`, where an environment says them."""
-    found = {}
-    for name in ("behaviour", "engine"):
-        # A level that breaks says so in its episodes.
-        with aside(), contextlib.suppress(Exception):
-            value = getattr(env.unwrapped, name, None)
-            if isinstance(value, str) and value:
-                found[name] = value
-    return found
-
-
-def _tick_s(env: gymnasium.Env[Any, Any]) -> float | None:
-    rate_hz = env.metadata.get("render_fps")
-    return 1.0 / rate_hz if rate_hz else None
-
-
 def _trajectory(env: gymnasium.Env[Any, Any], recording: _Recording) -> Trajectory:
     """The motion as the environment describes it; for others observations and actions alone."""
     observations = _flat_rows(env.observation_space, recording.observations)
@@ -494,7 +455,7 @@ def _trajectory(env: gymnasium.Env[Any, Any], recording: _Recording) -> Trajecto
             raise InputError(f"{env.spec}: trajectory() must return a Trajectory")
         return trajectory
     n = len(observations)
-    tick_ns = round((_tick_s(env) or 1.0) * 1e9)
+    tick_ns = round((tick_s_of(env) or 1.0) * 1e9)
     return Trajectory(
         stamp_ns=np.arange(n, dtype=np.int64) * tick_ns,
         joint_names=(),

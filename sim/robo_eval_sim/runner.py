@@ -38,13 +38,13 @@ from robo_eval.core.stop_signals import StopFlag, stop_signals
 from robo_eval.core.task import NAMESPACE
 from robo_eval.log.directory import TRACES, TrialDirectory
 from robo_eval.log.files import write_atomically
-from robo_eval.log.planned_row import row_for
+from robo_eval.log.planned_row import declared, row_for
 from robo_eval.log.provenance import cores, software
 from robo_eval.log.store import EpisodeStore
 from robo_eval.log.trace_folder import trace_digest
 from robo_eval.metrics.scoring import SCORE_VERSION
 from robo_eval.metrics.tasks import axes_of, with_novelty
-from robo_eval_sim.play import Stage, declared, trace_uri
+from robo_eval_sim.play import Stage, trace_uri
 from robo_eval_sim.probe import Step, probe
 from robo_eval_sim.worker import WORDS, WORLD_LIMIT_S, Worker, limits_of
 

@@ -17,8 +17,9 @@ from robo_eval.core.errors import InputError, RoboEvalError, said
 from robo_eval.core.kinds import FaultBy
 from robo_eval.core.plan import Condition, TrialPlan
 from robo_eval.core.schedule import PlannedEpisode
+from robo_eval.log.planned_row import declared
 from robo_eval_sim.beat import CELLS, Asked, Beat
-from robo_eval_sim.play import Stage, declared
+from robo_eval_sim.play import Stage
 
 WORLD_LIMIT_S: Final = 600.0
 """How long a world may take for a reset or a step, at least."""
