@@ -9,6 +9,10 @@ from robo_eval.core.task import tasks
 ROBOT: Final = "RoboEval/RosRobot-v0"
 """The environment with a robot behind it; a plan names the simulated one, and a robot plays it."""
 _ROBOT_CLASS: Final = "robo_eval_robot.environment:RosRobotEnv"
+REMOTE: Final = "RoboEval/Remote-v0"
+"""The environment with a competition behind it."""
+_REMOTE_CLASS: Final = "robo_eval.compete.client:RemoteEnv"
+_REMOTE_CLASSES: Final = "robo_eval.compete.client:RemoteVectorEnv"
 
 
 def register_environments() -> None:
@@ -32,3 +36,11 @@ def register_environments() -> None:
         )
     if ROBOT not in registry:
         register(id=ROBOT, entry_point=_ROBOT_CLASS, disable_env_checker=True, order_enforce=False)
+    if REMOTE not in registry:
+        register(
+            id=REMOTE,
+            entry_point=_REMOTE_CLASS,
+            vector_entry_point=_REMOTE_CLASSES,
+            disable_env_checker=True,
+            order_enforce=False,
+        )

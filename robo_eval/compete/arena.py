@@ -1,0 +1,203 @@
+"""Where the worlds of a competition are: processes of the server's own, one for each core."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import logging
+import os
+import socket
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from robo_eval.compete.worlds import Answer, Job, packed, unpacked, work
+from robo_eval.core.confined import Confined
+from robo_eval.core.errors import CheckFailedError, RoboEvalError
+from robo_eval.core.plan import TaskPlan
+
+_LOG: Final = logging.getLogger(__name__)
+_START_S: Final = 120.0
+_LOOK_S: Final = 0.25
+_TRIES: Final = 3
+
+
+class WorldLostError(RoboEvalError):
+    """A simulator process died or hung; what was played in it is given back."""
+
+
+class Hand(asyncio.Protocol):
+    """One simulator process, as the server sees it.
+
+    Attributes:
+        rooms: How many teams have their worlds in it.
+        is_alive: Whether it can be asked.
+    """
+
+    def __init__(self) -> None:
+        self.rooms = 0
+        self.is_alive = True
+        self.ready: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._waiting: dict[int, asyncio.Future[Answer]] = {0: self.ready}
+        self._buffer = bytearray()
+        self._transport: Any = None
+        self._heard_s = 0.0
+        self._process: Confined | None = None
+
+    async def start(self) -> None:
+        """Start the process; it is ready when `ready` says so."""
+        # A pair of sockets, because a full pipe would make the whole server wait.
+        ours, theirs = socket.socketpair()
+        try:
+            self._process = Confined(work, theirs, forks=False)
+        finally:
+            theirs.close()
+        loop = asyncio.get_running_loop()
+        self._heard_s = loop.time()
+        await loop.create_connection(lambda: self, sock=ours)
+
+    def ask(self, job: Job) -> asyncio.Future[Answer]:
+        """Have a job done.
+
+        Raises:
+            WorldLostError: Now, or from the future, if the process is lost.
+        """
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[Answer] = loop.create_future()
+        if not self.is_alive:
+            answer.set_exception(WorldLostError("the simulator process has ended"))
+            return answer
+        if not self._waiting:
+            self._heard_s = loop.time()
+        self._waiting[job.number] = answer
+        self._transport.write(packed(job))
+        return answer
+
+    def silent_s(self) -> float:
+        """For how long it has owed an answer."""
+        if not self._waiting:
+            return 0.0
+        return asyncio.get_running_loop().time() - self._heard_s
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """It can be told something."""
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        """It says something."""
+        self._buffer += data
+        self._heard_s = asyncio.get_running_loop().time()
+        for answer in unpacked(self._buffer):
+            future = self._waiting.pop(answer.number, None)
+            if future is not None and not future.done():
+                future.set_result(answer)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """It has ended."""
+        del exc
+        self.is_alive = False
+        while self._waiting:
+            future = self._waiting.popitem()[1]
+            if not future.done():
+                future.set_exception(WorldLostError("the simulator process has ended"))
+                future.exception()  # perhaps nobody waits for it
+
+    def end(self) -> None:
+        """Kill it; may be called again."""
+        self.is_alive = False
+        if self._process is not None:
+            self._process.end()
+        if self._transport is not None:
+            self._transport.abort()
+
+
+class Arena:
+    """The simulator processes, and who plays in which.
+
+    Args:
+        workers: How many; None for one a core.
+        limit_s: How long one may say nothing while it is waited for, before it counts as hung.
+
+    Attributes:
+        lost: How many have died or hung since the start.
+    """
+
+    def __init__(self, workers: int | None = None, *, limit_s: float = 60.0) -> None:
+        self._count = workers or len(os.sched_getaffinity(0))
+        self._limit_s = limit_s
+        self.hands: list[Hand] = []
+        self._numbers = itertools.count(1)
+        self._watch: asyncio.Task[None] | None = None
+        self.lost = 0
+
+    async def start(self) -> None:
+        """Start the processes.
+
+        Raises:
+            CheckFailedError: If one cannot start.
+        """
+        # One thread a process: numpy's own threads would fight over the same cores.
+        for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+            os.environ.setdefault(name, "1")
+        self.hands = [Hand() for _ in range(self._count)]
+        try:
+            for hand in self.hands:
+                await hand.start()
+            await asyncio.wait_for(asyncio.gather(*(hand.ready for hand in self.hands)), _START_S)
+        except (WorldLostError, TimeoutError) as err:
+            await self.close()
+            raise CheckFailedError(f"simulator processes cannot start: {err}") from err
+        self._watch = asyncio.create_task(self._look())
+
+    async def close(self) -> None:
+        """End the processes."""
+        if self._watch is not None:
+            self._watch.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._watch
+        for hand in self.hands:
+            hand.end()
+
+    async def seat(self) -> Hand:
+        """The process with the fewest teams, for one team more."""
+        while not (alive := [one for one in self.hands if one.is_alive]):
+            await asyncio.sleep(_LOOK_S)
+        hand = min(alive, key=lambda one: one.rooms)
+        hand.rooms += 1
+        return hand
+
+    def job(self, room: int, kind: str, **fields: Any) -> Job:  # noqa: ANN401 - of a Job
+        """A job with a number of its own."""
+        return Job(number=next(self._numbers), room=room, kind=kind, **fields)
+
+    async def spaces(self, tasks: Sequence[TaskPlan]) -> list[Mapping[str, Any]]:
+        """What the environment of each task says of its spaces, in JSON.
+
+        Raises:
+            CheckFailedError: If an environment cannot be made.
+        """
+        job = self.job(0, "spaces", places=range(len(tasks)), given=tasks)
+        answer = await self.hands[0].ask(job)
+        for place, why in answer.broken.items():
+            raise CheckFailedError(f"tasks.{place}: {tasks[place].env} cannot be made: {why}")
+        found: list[Mapping[str, Any]] = answer.found
+        return found
+
+    async def _look(self) -> None:
+        """End processes that hang, and start others in their place."""
+        tries = 0
+        while True:
+            await asyncio.sleep(_LOOK_S)
+            for place, hand in enumerate(self.hands):
+                if hand.silent_s() > (self._limit_s if hand.ready.done() else _START_S):
+                    _LOG.error("a simulator process hangs, and is ended")
+                    hand.end()
+                if hand.is_alive:
+                    tries = 0 if hand.ready.done() else tries
+                    continue
+                self.lost += 1
+                hand.end()
+                tries += 1
+                await asyncio.sleep(0.0 if tries < _TRIES else tries)  # not as fast as it can die
+                self.hands[place] = Hand()
+                await self.hands[place].start()

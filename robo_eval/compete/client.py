@@ -1,0 +1,409 @@
+"""How an agent takes part in a competition: an ordinary Gymnasium environment, played elsewhere."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Final
+
+import gymnasium
+import numpy as np
+from gymnasium.vector import AutoresetMode, VectorEnv
+from numpy.typing import NDArray
+
+from robo_eval.compete.link import CompetitionError, Link, SaidNoError, checked_url, rules_of
+from robo_eval.compete.spaces import space_of
+from robo_eval.core.errors import InputError
+from robo_eval.core.names import unknown_name
+
+_SEED: Final = "a competition draws its own seeds: the seed of reset is ignored"
+
+
+class _Player:
+    """What an environment and a batch of them have in common: the connection and what is told.
+
+    Attributes:
+        left: Episodes that are still to be played.
+    """
+
+    def __init__(
+        self, url: str, token: str | None, task: str | None, trials: int, *, rehearsal: bool
+    ) -> None:
+        self.url = checked_url(url)
+        tasks = {str(one.get("env")): one for one in rules_of(url).get("tasks", ())}
+        if task is not None and task not in tasks:
+            raise unknown_name("task", task, tasks)
+        if task is None and len(tasks) != 1:
+            raise InputError(f"{self.url}: has several tasks; give `task`, one of {list(tasks)}")
+        told = tasks[task or next(iter(tasks))]
+        self.observation_space = space_of(told.get("observation_space"))
+        self.action_space = space_of(told.get("action_space"))
+        self.tick_s = told.get("tick_s")
+        hello = {"trials": trials, "task": task, "rehearsal": rehearsal}
+        self._link = Link(url, token, hello)
+        self.left = int(self._link.welcome["left"])
+        self._has_warned = False
+
+    def reset(self, places: Sequence[int]) -> dict[str, Any]:
+        """Begin the next episode of some trials."""
+        while (answer := self._link.ask("reset", trials=list(places))) is None:
+            self._link.fresh = False
+        self.left = int(answer["left"])
+        return answer
+
+    def step(self, places: Sequence[int], actions: Any) -> dict[str, Any] | None:  # noqa: ANN401
+        """One tick in some trials; None if the server has forgotten their episodes."""
+        if isinstance(self.action_space, gymnasium.spaces.Discrete):
+            fields = {"trials": list(places), "actions": [_whole(action) for action in actions]}
+            answer = self._link.ask("step", **fields)
+        else:
+            answer = self._link.ask("step", list(actions), trials=list(places))
+        if answer is None:
+            self._link.fresh = False
+            self.left = int(self._link.welcome["left"])
+            return None
+        for terminated, truncated, info in zip(
+            answer["terminated"], answer["truncated"], answer["info"], strict=True
+        ):
+            self.left -= bool((terminated or truncated) and not info.get("given_back"))
+        return answer
+
+    def declare(
+        self, place: int, probability: float, threshold: float, report: Mapping[str, Any] | None
+    ) -> None:
+        """Speak for the episode that has just ended."""
+        fields = {
+            "trial": place,
+            "probability": float(probability),
+            "threshold": float(threshold),
+            "report": None if report is None else dict(report),
+        }
+        while self._link.ask("declare", **fields) is None:
+            self._link.fresh = False
+
+    def ignore(self, seed: object, options: object) -> None:
+        """Say once that a seed changes nothing, and refuse what would choose a start."""
+        if options:
+            raise InputError(f"{self.url}: a competition takes no options of reset")
+        if seed is not None and not self._has_warned:
+            self._has_warned = True
+            warnings.warn(_SEED, stacklevel=4)
+
+    def close(self) -> None:
+        """Leave."""
+        self._link.close()
+
+
+def _whole(action: Any) -> Any:  # noqa: ANN401 - whatever an agent gives
+    return (
+        action.item() if isinstance(action, np.ndarray | np.generic) and not action.ndim else action
+    )
+
+
+class RemoteEnv(gymnasium.Env[Any, Any]):
+    """A competition's episodes, one after the other, as an ordinary environment.
+
+    Each `reset` begins the next episode. `info["episode"]` is its number in its trial, from 0: with
+    0 a new trial begins, and what an agent has learned in the last one helps no more. If the
+    competition says when novelty has begun, `info["novel"]` says it. Played to its end when `left`
+    is 0; a reset after that gives an observation of zeros and `info["over"]`.
+
+    Args:
+        url: Where the competition is, as `robo-eval compete serve` prints it.
+        token: The team's token; None for the one in the variable `ROBO_EVAL_COMPETE_TOKEN`.
+        task: Gymnasium id of the task, where the competition has several.
+        rehearsal: Whether to play one episode without novelty that does not count.
+        render_mode: None; there is nothing to see.
+
+    Raises:
+        InputError: If the token is refused, or the competition is not open to the team.
+        CompetitionError: If no competition can be reached there.
+    """
+
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": []}
+
+    def __init__(
+        self,
+        url: str,
+        token: str | None = None,
+        *,
+        task: str | None = None,
+        rehearsal: bool = False,
+        render_mode: str | None = None,
+    ) -> None:
+        if render_mode is not None:
+            raise InputError("render_mode: a competition shows nothing; leave it out")
+        self._player = _Player(url, token, task, 1, rehearsal=rehearsal)
+        self.observation_space = self._player.observation_space
+        self.action_space = self._player.action_space
+        if self._player.tick_s:
+            self.metadata = {**self.metadata, "render_fps": round(1.0 / self._player.tick_s)}
+        self._last: Any = None
+
+    @property
+    def left(self) -> int:
+        """Episodes that are still to be played."""
+        return self._player.left
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Begin the next episode; one that was left in the middle goes on where it was.
+
+        Raises:
+            InputError: If options are given.
+            CompetitionError: If the server does not answer.
+        """
+        self._player.ignore(seed, options)
+        try:
+            answer = self._player.reset([0])
+        except SaidNoError as err:
+            if err.code != "over":
+                raise
+            self._player.left = 0
+            return _zeros(self.observation_space), {"over": True}
+        self._last = answer["value"][0]
+        return self._last, answer["info"][0]
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:  # noqa: ANN401
+        """One tick.
+
+        Where the server had to begin anew, `truncated` is true and `info["given_back"]` says so:
+        the episode does not count, and the next reset plays it again.
+
+        Raises:
+            InputError: If the action is none of `action_space`, or no episode is under way.
+            CompetitionError: If the server does not answer.
+        """
+        try:
+            answer = self._player.step([0], [action])
+        except SaidNoError as err:
+            if err.code not in ("given_back", "forfeited"):
+                raise
+            return self._last, 0.0, False, True, {err.code: str(err)}
+        if answer is None:
+            return self._last, 0.0, False, True, {"given_back": True}
+        self._last = answer["value"][0]
+        return (
+            self._last,
+            answer["reward"][0],
+            answer["terminated"][0],
+            answer["truncated"][0],
+            answer["info"][0],
+        )
+
+    def declare(
+        self,
+        *,
+        probability: float,
+        threshold: float = 0.5,
+        report: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Say how probable it is that the episode that has just ended was novel.
+
+        It is for the time between its last step and the next reset; an episode nobody speaks for
+        counts as probability 0.
+
+        Args:
+            probability: From 0 to 1.
+            threshold: From which probability on the agent means that there is novelty.
+            report: What is new: `levels` (a list of `level_number` and `probability`), `entity`,
+                `attribute`, `change`.
+
+        Raises:
+            InputError: If no episode has just ended, or it was spoken for.
+        """
+        self._player.declare(0, probability, threshold, report)
+
+    def close(self) -> None:
+        """Leave the competition; whoever comes back in time goes on."""
+        if hasattr(self, "_player"):
+            self._player.close()
+
+
+class RemoteVectorEnv(VectorEnv[Any, Any, Any]):
+    """Several trials of a competition at once, each with its own episodes, over one connection.
+
+    A trial whose episode has ended begins its next one with the next step. One that has nothing
+    left gives zeros and `infos["over"]`; all is played when `left` is 0.
+
+    Args:
+        num_envs: How many trials at once.
+        url: As of `RemoteEnv`, and the others as well.
+        token: The team's token.
+        task: Gymnasium id of the task.
+        rehearsal: Whether nothing is to count.
+    """
+
+    metadata: ClassVar[dict[str, Any]] = {
+        "render_modes": [],
+        "autoreset_mode": AutoresetMode.NEXT_STEP,
+    }
+
+    def __init__(
+        self,
+        num_envs: int = 1,
+        url: str = "",
+        token: str | None = None,
+        *,
+        task: str | None = None,
+        rehearsal: bool = False,
+        render_mode: str | None = None,
+    ) -> None:
+        if render_mode is not None:
+            raise InputError("render_mode: a competition shows nothing; leave it out")
+        self.num_envs = num_envs
+        self._player = _Player(url, token, task, num_envs, rehearsal=rehearsal)
+        self.single_observation_space = self._player.observation_space
+        self.single_action_space = self._player.action_space
+        self.observation_space = gymnasium.vector.utils.batch_space(
+            self.single_observation_space, num_envs
+        )
+        self.action_space = gymnasium.vector.utils.batch_space(self.single_action_space, num_envs)
+        zeros = _zeros(self.single_observation_space)
+        self._seen: list[Any] = [zeros] * num_envs
+        self._ended = np.ones(num_envs, dtype=np.bool_)
+        self._over = np.zeros(num_envs, dtype=np.bool_)
+
+    @property
+    def left(self) -> int:
+        """Episodes that are still to be played, of all trials."""
+        return self._player.left
+
+    def reset(
+        self,
+        *,
+        seed: int | list[int | None] | None = None,
+        options: dict[str, Any] | None = None,
+    ) -> tuple[Any, dict[str, Any]]:
+        """Begin the next episode of each trial."""
+        self._player.ignore(seed, options)
+        infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
+        self._begin(range(self.num_envs), infos)
+        return self._observations(), self._gathered(infos)
+
+    def step(
+        self,
+        actions: Any,  # noqa: ANN401 - a batch of the action space
+    ) -> tuple[Any, NDArray[Any], NDArray[Any], NDArray[Any], dict[str, Any]]:
+        """One tick of each trial, or a reset of those whose episode has ended before."""
+        n = self.num_envs
+        rewards, ends = np.zeros(n), np.zeros((2, n), dtype=np.bool_)
+        infos: list[dict[str, Any]] = [{} for _ in range(n)]
+        given = list(gymnasium.vector.utils.iterate(self.action_space, actions))
+        going = [place for place in range(n) if not (self._ended[place] or self._over[place])]
+        self._begin([place for place in range(n) if self._ended[place]], infos)
+        if going:
+            self._go(going, [given[place] for place in going], rewards, ends, infos)
+        self._ended = ends.any(axis=0)
+        return self._observations(), rewards, ends[0], ends[1], self._gathered(infos)
+
+    def _go(
+        self,
+        going: Sequence[int],
+        actions: Sequence[Any],
+        rewards: NDArray[Any],
+        ends: NDArray[Any],
+        infos: list[dict[str, Any]],
+    ) -> None:
+        try:
+            answer = self._player.step(going, actions)
+        except SaidNoError as err:
+            if err.code not in ("given_back", "forfeited"):
+                raise
+            answer = None
+        for at, place in enumerate(going):
+            if answer is None:  # each of them begins anew with its next reset, or goes on
+                ends[1, place], infos[place] = True, {"given_back": True}
+                continue
+            self._seen[place] = answer["value"][at]
+            rewards[place] = answer["reward"][at]
+            ends[:, place] = answer["terminated"][at], answer["truncated"][at]
+            infos[place] = answer["info"][at]
+
+    def declare(
+        self,
+        place: int,
+        *,
+        probability: float,
+        threshold: float = 0.5,
+        report: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Speak for the episode of one trial that has just ended; see `RemoteEnv.declare`."""
+        self._player.declare(place, probability, threshold, report)
+
+    def close_extras(self, **kwargs: Any) -> None:  # noqa: ANN401 - Gymnasium's signature
+        """Leave the competition."""
+        del kwargs
+        self._player.close()
+
+    def _begin(self, places: Sequence[int], infos: list[dict[str, Any]]) -> None:
+        for place in [one for one in places if not self._over[one]]:
+            try:
+                answer = self._player.reset([place])
+            except SaidNoError as err:
+                if err.code != "over":
+                    raise
+                self._over[place], self._ended[place] = True, False
+                self._seen[place] = _zeros(self.single_observation_space)
+            else:
+                self._seen[place], infos[place] = answer["value"][0], answer["info"][0]
+                self._ended[place] = False
+        for place in np.flatnonzero(self._over):
+            infos[place] = {"over": True}
+        if self._over.all():
+            self._player.left = 0
+
+    def _observations(self) -> Any:  # noqa: ANN401
+        space = self.single_observation_space
+        out = gymnasium.vector.utils.create_empty_array(space, n=self.num_envs)
+        return gymnasium.vector.utils.concatenate(space, self._seen, out)
+
+    def _gathered(self, infos: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for place, info in enumerate(infos):
+            found = self._add_info(found, dict(info), place)
+        return found
+
+
+def _zeros(space: gymnasium.Space[Any]) -> Any:  # noqa: ANN401 - an observation
+    return gymnasium.vector.utils.create_zero_array(space)
+
+
+def play(env: gymnasium.Env[Any, Any], agent: Any) -> int:  # noqa: ANN401 - anything with `act`
+    """Let an agent play everything that is left, and say how many episodes that was.
+
+    Args:
+        env: `gymnasium.make("RoboEval/Remote-v0", ...)`, wrapped as one likes.
+        agent: Has `act(observation)`. If it has them, `begin_trial()` is called when a trial
+            begins, `reset(seed=None)` when an episode does, and `declare()` when one has ended: what
+            it returns, the keywords of `RemoteEnv.declare`, speaks for that episode.
+    """
+    door: Any = env.unwrapped
+    played = 0
+    while door.left:
+        observation, info = env.reset()
+        if info.get("over"):
+            break
+        if info.get("episode") == 0:
+            _call(agent, "begin_trial")
+        _call(agent, "reset", seed=None)
+        terminated = truncated = False
+        while not (terminated or truncated):
+            step = env.step(agent.act(observation))
+            observation, _, terminated, truncated, info = step
+        if info.get("given_back") or info.get("forfeited"):
+            continue
+        played += 1
+        said = _call(agent, "declare")
+        if said is not None:
+            door.declare(**said)
+    return played
+
+
+def _call(agent: Any, name: str, **given: Any) -> Any:  # noqa: ANN401
+    found = getattr(agent, name, None)
+    return found(**given) if callable(found) else None
+
+
+__all__ = ["CompetitionError", "RemoteEnv", "RemoteVectorEnv", "SaidNoError", "play"]

@@ -1,0 +1,231 @@
+"""The doors of a competition: what is answered over HTTP, and over a WebSocket to who plays."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from typing import Annotated, Any, Final
+
+from fastapi import Depends, FastAPI, HTTPException, Request
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+import robo_eval
+from robo_eval.compete.house import House
+from robo_eval.compete.ledger import Team
+from robo_eval.compete.link import REPLACED
+from robo_eval.compete.messages import Hello, Message, RefusedError, message_of
+from robo_eval.compete.room import Room
+
+_HELLO_S: Final = 10.0
+"""A connection that has not introduced itself by then is closed."""
+_REFUSED: Final = 4000
+"""Code by which a connection is closed whose message was no message; the reason says why."""
+_TOO_LARGE: Final = 1009
+
+
+def make_app(house: House) -> FastAPI:
+    """The application of a competition; `house` is started and closed with it."""
+
+    @asynccontextmanager
+    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        await house.start()
+        yield
+        await house.close()
+
+    app = FastAPI(
+        title=house.competition.name,
+        version=robo_eval.__version__,
+        openapi_url="/v1/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lifespan,
+    )
+    app.state.house = house
+
+    async def team_in(request: Request) -> Team:
+        team = await house.team_of(_token(request.headers.getlist("authorization")))
+        if team is None:
+            raise HTTPException(401, "a team's token is wanted", {"www-authenticate": "Bearer"})
+        return team
+
+    @app.get("/v1/competition")
+    async def competition() -> dict[str, Any]:
+        """What everybody may know: rules, spaces, dates and the commitment."""
+        return house.rules
+
+    @app.get("/v1/me", responses={401: {"model": _Said}})
+    async def me(team: Annotated[Team, Depends(team_in)]) -> dict[str, Any]:
+        """How a team stands: what it waits for, who has to act, and until when."""
+        standing = await house.store(house.ledger.standing, team)
+        return {"team": team.name, **standing.as_dict()}
+
+    @app.websocket("/v1/play")
+    async def play(socket: WebSocket) -> None:
+        await Caller(house, socket).serve()
+
+    app.add_exception_handler(RefusedError, _refused)
+    return app
+
+
+class _Said(BaseModel):
+    detail: str
+
+
+async def _refused(_request: Request, err: Exception) -> JSONResponse:
+    assert isinstance(err, RefusedError)
+    return JSONResponse({"detail": str(err), "code": err.code}, status_code=409)
+
+
+def _token(shown: Iterable[str]) -> str:
+    """The bearer token in the headers; empty if there is none, or more than one."""
+    found = list(shown)
+    kind, _, token = found[0].partition(" ") if len(found) == 1 else ("", "", "")
+    return token.strip() if kind.lower() == "bearer" else ""
+
+
+class Pace:
+    """Holds a team to a number of steps a second, on the average."""
+
+    def __init__(self, steps_per_s: float | None) -> None:
+        self._per_s = steps_per_s
+        self._free_s = 0.0
+
+    async def wait(self, steps: int) -> None:
+        """Wait until so many steps are due."""
+        if self._per_s is None:
+            return
+        now_s = asyncio.get_running_loop().time()
+        self._free_s = max(self._free_s, now_s - 1.0)  # a second that was not used may be made up
+        if self._free_s > now_s:
+            await asyncio.sleep(self._free_s - now_s)
+        self._free_s += steps / self._per_s
+
+
+class Caller:
+    """One connection that plays.
+
+    Args:
+        house: The server.
+        socket: The connection.
+    """
+
+    def __init__(self, house: House, socket: WebSocket) -> None:
+        self._house = house
+        self._socket = socket
+        self._number = next(house.numbers)
+        self._grid_s = house.competition.answer_grid_ms / 1000.0
+        self._pace = Pace(house.limits.steps_per_s)
+        self._closing: asyncio.Task[None] | None = None
+
+    async def serve(self) -> None:
+        """Answer until one of the two leaves."""
+        house = self._house
+        team = await self._admitted()
+        if team is None:
+            return
+        house.open[team.name] += 1
+        house.evict[self._number] = self.evict
+        room: Room | None = None
+        try:
+            await self._socket.accept()
+            room = await self._introduced(team)
+            while True:
+                await self._answer(room, await self._received(team))
+        except RefusedError as err:
+            await self._refuse(team, err)
+        except (WebSocketDisconnect, RuntimeError):  # Starlette's, of a connection that has gone
+            pass
+        finally:
+            del house.evict[self._number]
+            house.open[team.name] -= 1
+            if room is not None:
+                house.leave(room, self._number)
+
+    def evict(self, code: str, why: str) -> None:
+        """Close it because another one has come."""
+        del code
+        self._closing = asyncio.ensure_future(self._socket.close(REPLACED, why))
+
+    async def _admitted(self) -> Team | None:
+        """Whose connection it is; without a right to be here it is refused."""
+        house, headers = self._house, self._socket.headers
+        team = await house.team_of(_token(headers.getlist("authorization")))
+        problem = None
+        if "origin" in headers:
+            problem = JSONResponse({"detail": "web pages may not play"}, 403)
+        elif team is None:
+            problem = JSONResponse({"detail": "a team's token is wanted"}, 401)
+        elif house.open[team.name] >= house.limits.connections:
+            most = house.limits.connections
+            problem = JSONResponse({"detail": f"a team may have {most} connections"}, 429)
+        if problem is None:
+            return team
+        await house.note(team, "refused", f"a connection: {bytes(problem.body).decode()}")
+        await self._socket.send_denial_response(problem)
+        return None
+
+    async def _introduced(self, team: Team) -> Room:
+        try:
+            message = await asyncio.wait_for(self._received(team), _HELLO_S)
+        except TimeoutError as err:
+            raise RefusedError("late", f"no hello within {_HELLO_S:g} s", ends=True) from err
+        if not isinstance(message, Hello):
+            raise _numbered(RefusedError("order", "hello comes first", ends=True), message)
+        try:
+            room = await self._house.enter(team, message, self._number)
+        except RefusedError as err:
+            err.ends = True
+            raise _numbered(err, message) from err
+        await self._send(room.welcome(message))
+        return room
+
+    async def _received(self, team: Team) -> Message:
+        received = await self._socket.receive()
+        if received["type"] == "websocket.disconnect":
+            if received.get("code") == _TOO_LARGE:
+                most = self._house.limits.message_bytes
+                await self._house.note(team, "too_large", f"a message of more than {most:,} bytes")
+            raise WebSocketDisconnect(received.get("code") or 1005)
+        frame = received.get("text")
+        return message_of(received["bytes"] if frame is None else frame)
+
+    async def _answer(self, room: Room, message: Message) -> None:
+        loop = asyncio.get_running_loop()
+        begin_s = room.heard_s = loop.time()
+        try:
+            await self._pace.wait(len(getattr(message, "trials", ())))
+            frame = await room.answer(message)
+        except RefusedError as err:
+            if err.ends:
+                raise _numbered(err, message) from err
+            await self._house.note(room.team, err.code, str(err))
+            frame = _numbered(err, message).frame
+        if self._grid_s:
+            late_s = math.ceil((loop.time() - begin_s) / self._grid_s) * self._grid_s
+            await asyncio.sleep(begin_s + late_s - loop.time())
+        room.heard_s = loop.time()
+        await self._send(frame)
+
+    async def _refuse(self, team: Team, err: RefusedError) -> None:
+        """Say why the connection ends."""
+        await self._house.note(team, err.code, str(err))
+        try:
+            await self._send(err.frame)
+            await self._socket.close(_REFUSED, err.code)
+        except (WebSocketDisconnect, RuntimeError):
+            pass
+
+    async def _send(self, frame: str | bytes) -> None:
+        if isinstance(frame, str):
+            await self._socket.send_text(frame)
+        else:
+            await self._socket.send_bytes(frame)
+
+
+def _numbered(err: RefusedError, message: Message) -> RefusedError:
+    err.number = message.id
+    return err

@@ -1,0 +1,382 @@
+"""The connection of a participant to a competition: one answer to each message, whatever breaks."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import socket
+import ssl
+import time
+from collections.abc import Mapping
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import robo_eval
+from robo_eval.agents.wire import MAX_FRAME_BYTES, check_token, decode, encode
+from robo_eval.core.errors import InputError, MissingExtraError, RoboEvalError, pip_install
+
+TOKEN: Final = "ROBO_EVAL_COMPETE_TOKEN"  # noqa: S105 - where it is, not what it is
+"""Environment variable that holds a team's token."""
+PROTOCOL: Final = 1
+_READ: Final = 2**18
+_PAUSES_S: Final = (0.1, 0.2, 0.5, 1.0, 2.0)
+_SCHEMES: Final = {"http": "ws", "https": "wss", "ws": "ws", "wss": "wss"}
+
+
+class CompetitionError(RoboEvalError):
+    """A competition cannot be reached, or does not answer as it should."""
+
+
+class SaidNoError(InputError):
+    """A competition refused a message.
+
+    Args:
+        url: Which.
+        code: One word for programs.
+        text: Why, and what would do.
+    """
+
+    def __init__(self, url: str, code: str, text: str) -> None:
+        super().__init__(f"{url}: {text}")
+        self.code = code
+
+
+class _LostError(Exception):
+    """The connection broke."""
+
+
+class Link:
+    """A connection to a competition that is opened again when it breaks.
+
+    Nothing is lost and nothing is played twice by that: messages have numbers, and the server
+    answers one that comes again with what it answered before.
+
+    Args:
+        url: Where the competition is: `http://host:port`, or with https, ws or wss.
+        token: The team's token; None for the one in `ROBO_EVAL_COMPETE_TOKEN`.
+        hello: Fields of the first message beside type, number and protocol.
+        timeout_s: How long an answer may take, seconds.
+        patience_s: How long a broken connection is tried to be opened again.
+
+    Attributes:
+        url: Where it is.
+        welcome: What the hello was answered.
+        fresh: Whether the server has forgotten what was under way; the reader sets it back.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        token: str | None,
+        hello: Mapping[str, Any],
+        *,
+        timeout_s: float = 120.0,
+        patience_s: float = 60.0,
+    ) -> None:
+        self.url = checked_url(url)
+        self._token = token_of(self.url, token)
+        self._hello = dict(hello)
+        self._timeout_s = timeout_s
+        self._patience_s = patience_s
+        self._number = 0
+        self._socket: socket.socket | None = None
+        self._protocol: Any = None
+        self.welcome: dict[str, Any] = {}
+        self.fresh = False
+        self._connect()
+
+    def ask(self, kind: str, value: object = None, **fields: Any) -> dict[str, Any] | None:  # noqa: ANN401
+        """Send a message and wait for its answer.
+
+        Args:
+            kind: Its type.
+            value: Arrays that go with it as bytes; None if there are none.
+            **fields: Its other fields.
+
+        Returns:
+            The answer; None if the server has begun anew meanwhile, so that it knows nothing of
+            what the message is about.
+
+        Raises:
+            SaidNoError: If it is refused.
+            CompetitionError: If no answer comes.
+        """
+        self._number += 1
+        message = {"type": kind, "id": self._number, **fields}
+        frame = encode(message) if value is None else encode(message, value)
+        begin_s = time.monotonic()
+        while True:
+            try:
+                return self._checked(self._exchange(frame), self._number)
+            except _LostError as err:
+                self._hang_up()
+                if time.monotonic() - begin_s > self._patience_s:
+                    raise CompetitionError(f"{self.url}: the connection is lost: {err}") from err
+                session = self.welcome.get("session")
+                self._reconnect(begin_s)
+                if self.welcome.get("session") != session:
+                    self.fresh = True
+                    return None
+
+    def close(self) -> None:
+        """Say good-bye; may be called again."""
+        if self._socket is not None:
+            with contextlib.suppress(_LostError, OSError):
+                self._protocol.send_close(1000)
+                self._flush()
+        self._hang_up()
+
+    def _reconnect(self, begin_s: float) -> None:
+        for pause_s in (*_PAUSES_S, *[_PAUSES_S[-1]] * int(self._patience_s)):
+            try:
+                self._connect()
+            except (CompetitionError, _LostError) as err:
+                if time.monotonic() - begin_s > self._patience_s:
+                    raise CompetitionError(str(err)) from err
+                time.sleep(pause_s)
+            else:
+                return
+
+    def _connect(self) -> None:
+        self._socket, self._protocol = _opened(self.url, self._token, self._timeout_s)
+        self._parts: list[Any] = []
+        hello = {
+            "type": "hello",
+            "id": self._number if self.welcome else 0,
+            "protocol": PROTOCOL,
+            "session": self.welcome.get("session"),
+            **self._hello,
+        }
+        try:
+            answer = self._checked(self._exchange(encode(hello)), hello["id"])
+        except _LostError as err:
+            self._hang_up()
+            raise CompetitionError(f"{self.url}: hung up at the first message: {err}") from err
+        if answer.get("protocol") != PROTOCOL:
+            raise CompetitionError(
+                f"{self.url}: speaks protocol {str(answer.get('protocol'))[:20]}, and this"
+                f" robo-eval {robo_eval.__version__} speaks {PROTOCOL}; install the version that"
+                " the organiser names"
+            )
+        self.welcome = answer
+
+    def _checked(self, answer: dict[str, Any], number: object) -> dict[str, Any]:
+        if answer["type"] == "error":
+            text = " ".join(str(answer.get("message")).split())[:300]
+            raise SaidNoError(self.url, str(answer.get("code"))[:40], text)
+        if answer.get("id") != number:
+            raise CompetitionError(
+                f"{self.url}: answered message {number} with {str(answer.get('id'))[:20]}"
+            )
+        return answer
+
+    # Bytes: without a thread, which would cost as much time as all the rest ---------------------
+
+    def _exchange(self, frame: str | bytes) -> dict[str, Any]:
+        try:
+            if isinstance(frame, str):
+                self._protocol.send_text(frame.encode())
+            else:
+                self._protocol.send_binary(frame)
+            self._flush()
+            return decode(self._received())
+        except TimeoutError as err:
+            self._hang_up()
+            raise CompetitionError(
+                f"{self.url}: no answer within {self._timeout_s:g} s; it may be overloaded"
+            ) from err
+        except InputError as err:
+            raise CompetitionError(f"{self.url}: answered with garbage: {err}") from err
+        except OSError as err:
+            raise _LostError(err.strerror or str(err)) from err
+
+    def _flush(self) -> None:
+        if self._socket is None:
+            raise _LostError("it was closed")
+        for data in self._protocol.data_to_send():
+            if data:
+                self._socket.sendall(data)
+
+    def _received(self) -> str | bytes:
+        from websockets.frames import Frame, Opcode
+
+        while True:
+            assert self._socket is not None
+            data = self._socket.recv(_READ)
+            if not data:
+                raise _LostError("the server hung up")
+            self._protocol.receive_data(data)
+            found: str | bytes | None = None
+            for event in self._protocol.events_received():
+                if not isinstance(event, Frame):
+                    continue
+                if event.opcode is Opcode.CLOSE:
+                    raise self._ended()
+                if event.opcode in (Opcode.TEXT, Opcode.BINARY):
+                    self._parts = [event.opcode]
+                if event.opcode in (Opcode.TEXT, Opcode.BINARY, Opcode.CONT):
+                    self._parts.append(bytes(event.data))
+                    if event.fin:
+                        kind, *parts = self._parts
+                        whole = b"".join(parts)
+                        found = whole.decode() if kind is Opcode.TEXT else whole
+            self._flush()  # what is owed to a ping
+            if self._protocol.parser_exc is not None:
+                raise _LostError(str(self._protocol.parser_exc))
+            if found is not None:
+                return found
+
+    def _ended(self) -> Exception:
+        code, reason = self._protocol.close_code, self._protocol.close_reason
+        if code == REPLACED:
+            return SaidNoError(
+                self.url, "replaced", "another connection with this token has taken over; run one"
+                " client for each team, with num_envs for trials at once"
+            )  # fmt: skip
+        return _LostError(reason or f"closed with code {code}")
+
+    def _hang_up(self) -> None:
+        opened, self._socket = self._socket, None
+        if opened is not None:
+            opened.close()
+
+
+REPLACED: Final = 4001
+"""Code by which a connection is closed when another of the same team came."""
+
+
+def checked_url(url: object) -> str:
+    """The url of a competition, without a path.
+
+    Raises:
+        InputError: If it is none.
+
+    Example:
+        >>> checked_url("http://127.0.0.1:8600/")
+        'http://127.0.0.1:8600'
+    """
+    try:
+        parts = urlsplit(str(url))
+        port = f":{parts.port}" if parts.port else ""
+    except ValueError:
+        parts, port = urlsplit(""), ""
+    if parts.scheme not in _SCHEMES or not parts.hostname or parts.username or parts.query:
+        raise InputError(
+            f"url must look like http://host:port, as `robo-eval compete serve` prints it, given"
+            f" {str(url)[:100]!r}"
+        )
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    return f"{parts.scheme}://{host}{port}"
+
+
+def token_of(url: str, token: str | None) -> str:
+    """The token that was given, or the one in the environment.
+
+    Raises:
+        InputError: If there is none, or it cannot be one.
+    """
+    found = token or os.environ.get(TOKEN, "")
+    if not found:
+        raise InputError(
+            f"{url}: a token is needed: give `token`, or set {TOKEN}; the organiser makes one by"
+            " `robo-eval compete team DIR NAME`"
+        )
+    check_token(found)
+    return found
+
+
+def rules_of(url: str, *, timeout_s: float = 10.0, path: str = "/v1/competition",
+             token: str | None = None) -> dict[str, Any]:  # fmt: skip
+    """What a competition says of itself.
+
+    Raises:
+        CompetitionError: If there is none at this url.
+        SaidNoError: If the token is not one of its teams'.
+    """
+    import urllib.error
+    import urllib.request
+
+    url = checked_url(url)
+    where = url.replace("ws", "http", 1) if url.startswith("ws") else url
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    request = urllib.request.Request(where + path, headers=headers)  # noqa: S310 - http or https
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(request, timeout=timeout_s) as answer:
+            found = json.loads(answer.read(_READ * 16))
+    except urllib.error.HTTPError as err:
+        if err.code == 401:
+            raise _no_team(url) from err
+        raise _nothing(url, f"it answers {err.code}") from err
+    except (OSError, ValueError) as err:
+        raise _nothing(url, _line(err)) from err
+    if not isinstance(found, dict):
+        raise _nothing(url, "it answers something else")
+    return found
+
+
+def _opened(url: str, token: str, timeout_s: float) -> tuple[socket.socket, Any]:
+    try:
+        from websockets.client import ClientProtocol
+        from websockets.uri import parse_uri
+    except ImportError as err:
+        raise MissingExtraError(
+            f"competitions need the websockets library; run: {pip_install('remote')}"
+        ) from err
+    parts = urlsplit(url)
+    scheme = _SCHEMES[parts.scheme]
+    port = parts.port or (443 if scheme == "wss" else 80)
+    logger = logging.getLogger(f"{__name__}.websockets")
+    logger.setLevel(logging.CRITICAL + 1)  # what goes wrong is raised
+    uri = parse_uri(f"{scheme}://{parts.netloc}/v1/play")
+    protocol = ClientProtocol(uri, max_size=MAX_FRAME_BYTES, logger=logger)
+    host = parts.hostname or ""
+    opened: socket.socket | None = None
+    try:
+        opened = socket.create_connection((host, port), timeout=timeout_s)
+        opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if scheme == "wss":
+            opened = ssl.create_default_context().wrap_socket(opened, server_hostname=host)
+        request = protocol.connect()
+        request.headers["Authorization"] = f"Bearer {token}"
+        request.headers["User-Agent"] = f"robo-eval/{robo_eval.__version__}"
+        protocol.send_request(request)
+        opened.sendall(b"".join(protocol.data_to_send()))
+        while not (events := protocol.events_received()):
+            data = opened.recv(_READ)
+            protocol.receive_data(data) if data else protocol.receive_eof()
+            if not data and not protocol.handshake_exc:
+                raise ConnectionError("it hung up")
+            if protocol.handshake_exc is not None:
+                break
+        status = getattr(events[0], "status_code", 0) if events else 0
+        if status == 401:
+            raise _no_team(url)
+        if protocol.handshake_exc is not None:
+            raise ConnectionError(f"it answers {status or protocol.handshake_exc}")
+    except (OSError, ssl.SSLError, SaidNoError) as err:
+        if opened is not None:
+            opened.close()
+        raise err if isinstance(err, SaidNoError) else _nothing(url, _line(err)) from err
+    return opened, protocol
+
+
+def _no_team(url: str) -> SaidNoError:
+    return SaidNoError(
+        url, "token", f"no team has this token; look at {TOKEN}, or ask the organiser for another"
+    )
+
+
+def _nothing(url: str, why: str) -> CompetitionError:
+    return CompetitionError(
+        f"{url}: no competition is served there: {why}; look at the url that `robo-eval compete"
+        " serve` printed"
+    )
+
+
+def _line(err: BaseException) -> str:
+    reason = getattr(err, "reason", err)
+    text = getattr(reason, "strerror", None) or str(reason) or type(err).__name__
+    return " ".join(str(text).split())[:200]

@@ -1,0 +1,170 @@
+"""What a client of a competition may say, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from robo_eval.agents.wire import decode, encode
+from robo_eval.core.errors import InputError
+
+PROTOCOL: Final = 1
+MOST_TRIALS: Final = 64
+"""Trials that one connection may play at once."""
+
+_Number = Annotated[int, Field(ge=0, lt=2**53)]
+
+
+def _different(places: list[int]) -> list[int]:
+    if len(set(places)) < len(places):
+        raise ValueError("names one twice")
+    return places
+
+
+_Place = Annotated[int, Field(ge=0, lt=MOST_TRIALS)]
+_Places = Annotated[list[_Place], Field(min_length=1), AfterValidator(_different)]
+_Share = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
+_Word = Annotated[str, Field(max_length=100)]
+
+
+class _Message(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class Hello(_Message):
+    """The first message of a connection."""
+
+    type: Literal["hello"]
+    id: _Number
+    protocol: int
+    trials: Annotated[int, Field(ge=1, le=MOST_TRIALS)] = 1
+    """How many are to be played at once."""
+    task: _Word | None = None
+    """Gymnasium id of the task, where a competition has several."""
+    session: _Word | None = None
+    """What the last hello was answered: who comes back goes on where the connection broke."""
+    text: bool = False
+    """Whether observations are to come as JSON, too."""
+    rehearsal: bool = False
+    """Whether one episode without novelty is to be played that does not count."""
+
+
+class Reset(_Message):
+    """Begin the next episode of some trials."""
+
+    type: Literal["reset"]
+    id: _Number
+    trials: _Places
+
+
+class Step(_Message):
+    """One tick in some trials."""
+
+    type: Literal["step"]
+    id: _Number
+    trials: _Places
+    actions: list[Any] | None = None
+    """One for each trial; in a binary message they are its value."""
+    value: Any = None
+
+    @property
+    def given(self) -> list[Any]:
+        """The actions.
+
+        Raises:
+            RefusedError: If there is not one for each trial.
+        """
+        found = self.value if self.actions is None else self.actions
+        is_row = isinstance(found, list) or getattr(found, "ndim", 0) >= 1
+        if not is_row or len(found) != len(self.trials):
+            raise RefusedError("bad_action", "step needs one action for each of its trials")
+        return list(found)
+
+
+class LevelGuess(_Message):
+    """How probable a level is."""
+
+    level_number: Annotated[int, Field(ge=0, le=1000)]
+    probability: _Share
+
+
+class Report(_Message):
+    """What an agent thinks is new."""
+
+    levels: Annotated[list[LevelGuess], Field(max_length=100)] = Field(default_factory=list)
+    entity: _Word | None = None
+    attribute: _Word | None = None
+    change: _Word | None = None
+
+
+class Declare(_Message):
+    """What an agent says of the episode that has just ended."""
+
+    type: Literal["declare"]
+    id: _Number
+    trial: _Place
+    probability: _Share
+    threshold: _Share = 0.5
+    report: Report | None = None
+
+
+_KINDS: Final[Mapping[str, type[_Message]]] = {
+    "hello": Hello,
+    "reset": Reset,
+    "step": Step,
+    "declare": Declare,
+}
+Message = Hello | Reset | Step | Declare
+
+
+class RefusedError(InputError):
+    """A message that is not taken, as its sender is told.
+
+    Args:
+        code: One word for programs; docs/competitions_protocol.md lists them.
+        text: What was wrong and what would do.
+        ends: Whether the connection is closed.
+
+    Attributes:
+        number: The number of the message, if it had one.
+    """
+
+    def __init__(self, code: str, text: str, *, ends: bool = False) -> None:
+        super().__init__(text)
+        self.code = code
+        self.ends = ends
+        self.number: object = None
+
+    @property
+    def frame(self) -> str | bytes:
+        """The message that says so."""
+        known = self.number if type(self.number) is int else None
+        text = " ".join(str(self).split())[:300]
+        return encode({"type": "error", "id": known, "code": self.code, "message": text})
+
+
+def message_of(frame: str | bytes) -> Message:
+    """The message in a frame.
+
+    Raises:
+        RefusedError: If it holds none.
+    """
+    number: object = None
+    try:
+        plain = decode(frame)
+        number = plain.get("id")
+        kind = _KINDS.get(plain["type"])
+        if kind is None:
+            raise InputError(f"unknown type {plain['type'][:40]!r}; valid: {', '.join(_KINDS)}")
+        return kind.model_validate(plain)  # type: ignore[return-value]
+    except ValidationError as err:
+        first = err.errors(include_url=False, include_context=False)[0]
+        field = ".".join(map(str, first["loc"])) or "message"
+        text = f"{plain['type']}: {field}: {first['msg']}"
+    except InputError as err:
+        text = str(err)
+    refused = RefusedError("bad_message", text, ends=True)
+    refused.number = number
+    raise refused

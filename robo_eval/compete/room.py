@@ -1,0 +1,305 @@
+"""One team at play: which of its trials are open, and what each of its messages is answered."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from robo_eval.agents.wire import encode
+from robo_eval.compete.arena import Hand, WorldLostError
+from robo_eval.compete.messages import PROTOCOL, Declare, Hello, Message, RefusedError, Reset, Step
+from robo_eval.compete.worlds import Answer, Ended, Setting, Start
+
+if TYPE_CHECKING:
+    from robo_eval.compete.house import House
+    from robo_eval.compete.ledger import Team, Turn
+
+
+@dataclass(slots=True)
+class Place:
+    """Where one trial after the other is played.
+
+    Attributes:
+        turn: What is to be played next; None if nothing is left.
+        is_open: Whether the trial's worlds are made.
+        is_playing: Whether an episode is under way.
+        ended: The episode that has just ended: attempt, trial and number.
+        told: What its client does not know yet: a code and a sentence.
+    """
+
+    turn: Turn | None
+    is_open: bool = False
+    is_playing: bool = False
+    ended: tuple[int, int, int] | None = None
+    told: tuple[str, str] | None = None
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether anything of the trial was played."""
+        return self.turn is not None and (self.is_playing or self.turn.episode > 0)
+
+
+class Room:
+    """One team's trials on this server.
+
+    Args:
+        house: The server.
+        team: Whose.
+        turns: Its open trials.
+        hello: How many are played at once, and of which task.
+
+    Attributes:
+        session: By which a client that comes back is known.
+        heard_s: When it was heard last, or left, on the loop's clock.
+        connection: The number of the connection that is in; None while nobody is.
+    """
+
+    def __init__(self, house: House, team: Team, turns: Sequence[Turn], hello: Hello) -> None:
+        self._house = house
+        self.team = team
+        self.is_rehearsal = hello.rehearsal
+        self.asked = (hello.trials, hello.task, hello.rehearsal)
+        self._waiting = deque(turns)
+        self.places = [Place(self._next()) for _ in range(hello.trials)]
+        self.number = next(house.numbers)
+        self.session = secrets.token_hex(8)
+        self.heard_s = asyncio.get_running_loop().time()
+        self.connection: int | None = None
+        self.is_text = hello.text
+        self._alone = asyncio.Lock()
+        self._last: tuple[int, str | bytes] = (-1, b"")
+        self._hand: Hand | None = None
+
+    def _next(self) -> Turn | None:
+        return self._waiting.popleft() if self._waiting else None
+
+    @property
+    def left(self) -> int:
+        """Episodes that are still to be played."""
+        turns = [place.turn for place in self.places] + list(self._waiting)
+        return sum(len(turn.trial.episodes) - turn.episode for turn in turns if turn is not None)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether it waits for us."""
+        return self._alone.locked()
+
+    def welcome(self, hello: Hello) -> str | bytes:
+        """What a hello is answered; from here on messages are counted from its number."""
+        if hello.session != self.session:
+            self._last = (hello.id, b"")
+            self.session = secrets.token_hex(8)
+        self.is_text = hello.text
+        return encode(
+            {
+                "type": "hello",
+                "id": hello.id,
+                "protocol": PROTOCOL,
+                "session": self.session,
+                "left": self.left,
+                "trials": hello.trials,
+            }
+        )
+
+    async def answer(self, message: Message) -> str | bytes:
+        """The frame that answers a message; the same again if it comes again.
+
+        Raises:
+            RefusedError: If it is not taken.
+        """
+        async with self._alone:
+            last, frame = self._last
+            if message.id == last and frame:
+                return frame
+            if message.id != last + 1:
+                raise RefusedError(
+                    "order", f"message {message.id} came after {last}; each number is used once"
+                )
+            try:
+                frame = await self._answer(message)
+            except RefusedError as err:
+                err.number = message.id
+                self._last = (message.id, err.frame)
+                raise
+            self._last = (message.id, frame)
+            return frame
+
+    async def _answer(self, message: Message) -> str | bytes:
+        if isinstance(message, Hello):
+            raise RefusedError("order", "hello comes once, as the first message", ends=True)
+        named = [message.trial] if isinstance(message, Declare) else message.trials
+        if max(named) >= len(self.places):
+            raise RefusedError(
+                "bad_message", f"trial {max(named)}: this connection plays 0 to"
+                f" {len(self.places) - 1}; hello says how many"
+            )  # fmt: skip
+        if isinstance(message, Declare):
+            return await self._declare(message)
+        for place in (self.places[number] for number in named):
+            if place.told is not None:
+                told, place.told = place.told, None
+                raise RefusedError(*told)
+        return await (self._reset if isinstance(message, Reset) else self._step)(message)  # type: ignore[operator]
+
+    async def _reset(self, message: Reset) -> str | bytes:
+        over = [number for number in message.trials if self.places[number].turn is None]
+        if over:
+            raise RefusedError("over", f"trials {over}: no episode is left to be played there")
+        for number in message.trials:
+            await self._open(number)
+        starts = [self._start(self.places[number]) for number in message.trials]
+        answer = await self._ask("reset", message.trials, starts, message.id)
+        for number in message.trials:
+            place = self.places[number]
+            place.is_playing, place.ended = number not in answer.broken, None
+        return await self._took(answer, message)
+
+    async def _step(self, message: Step) -> str | bytes:
+        idle = [number for number in message.trials if not self.places[number].is_playing]
+        if idle:
+            raise RefusedError("not_reset", f"trials {idle}: no episode is under way; reset first")
+        answer = await self._ask("step", message.trials, message.given, message.id)
+        if answer.refused:
+            raise RefusedError("bad_action", answer.refused)
+        return await self._took(answer, message)
+
+    async def _took(self, answer: Answer, message: Reset | Step) -> str | bytes:
+        """Keep what has ended, before its client hears of it."""
+        for ended in answer.ended:
+            await self._keep(ended)
+        for number, why in answer.broken.items():
+            await self.give_back(number, f"the environment broke: {why}")
+        if not answer.frame:
+            raise RefusedError("given_back", "the environment broke; the trial starts again")
+        del message
+        return answer.frame
+
+    async def _keep(self, ended: Ended) -> None:
+        place = self.places[ended.place]
+        turn = place.turn
+        assert turn is not None
+        place.is_playing = False  # if it cannot be kept, it is played again
+        await self._store(self._house.ledger.record, turn, ended.row, ended.actions)
+        place.ended = (turn.attempt, turn.trial.number, turn.episode)
+        place.turn = replace(turn, episode=turn.episode + 1)
+        if place.turn.episode == len(turn.trial.episodes):
+            await self._close(ended.place)
+            place.turn = self._next()
+
+    async def _declare(self, message: Declare) -> str | bytes:
+        place = self.places[message.trial]
+        if place.ended is None:
+            raise RefusedError(
+                "no_episode", f"trial {message.trial}: no episode has just ended, or it was spoken"
+                " for; declare once, after its last step and before the next reset"
+            )  # fmt: skip
+        report = None if message.report is None else message.report.model_dump()
+        await self._store(
+            self._house.ledger.declare,
+            *place.ended,
+            message.probability,
+            message.threshold,
+            report,
+        )
+        place.ended = None
+        return encode({"type": "declared", "id": message.id})
+
+    # The worlds ---------------------------------------------------------------------------------
+
+    async def _open(self, number: int) -> None:
+        """Make the worlds of a trial, if that was not done."""
+        place = self.places[number]
+        assert place.turn is not None
+        if place.is_open:
+            return
+        trial = place.turn.trial
+        setting = Setting(
+            plan=self._house.plan_of(self.team),
+            digest=self._house.ledger.commitment,
+            task=trial.task,
+            nominal=trial.nominal_keywords,
+            novel=trial.keywords,
+        )
+        answer = await self._ask("open", [number], [setting], 0)
+        for why in answer.broken.values():
+            await self.give_back(number, f"the environment cannot be made: {why}")
+            raise RefusedError("given_back", "the environment broke; the trial starts again")
+        place.is_open = True
+
+    def _start(self, place: Place) -> Start | None:
+        if place.is_playing:
+            return None
+        turn = place.turn
+        assert turn is not None
+        return self._house.start_of(self.team, turn)
+
+    async def _ask(
+        self, kind: str, places: Sequence[int], given: Sequence[Any], number: int
+    ) -> Answer:
+        if self._hand is None:
+            self._hand = await self._house.arena.seat()
+        head = {"type": "state", "id": number, "trials": list(places), "left": self.left}
+        job = self._house.arena.job(
+            self.number, kind, places=places, given=given, head=head, is_text=self.is_text
+        )
+        try:
+            return await self._hand.ask(job)
+        except WorldLostError as err:
+            self._hand.rooms -= 1
+            self._hand = None
+            for place in range(len(self.places)):
+                self.places[place].is_open = False
+                if self.places[place].is_playing or place in places:
+                    await self.give_back(place, str(err))
+            raise RefusedError(
+                "given_back", "a simulator process was lost; the trial starts again from its first"
+                " episode, at no cost"
+            ) from err  # fmt: skip
+
+    async def give_back(self, number: int, why: str) -> None:
+        """The server's fault: the trial starts again."""
+        place = self.places[number]
+        turn = place.turn
+        assert turn is not None
+        place.turn = await self._store(
+            self._house.ledger.give_back, turn.attempt, turn.trial.number, why
+        )
+        place.is_playing, place.ended = False, None
+        if self.is_rehearsal:
+            place.turn = turn
+        await self._close(number)
+
+    async def forfeit(self, number: int, why: str) -> None:
+        """The team's fault: the trial ends by the rules, and the next one comes."""
+        async with self._alone:
+            place = self.places[number]
+            turn = place.turn
+            if turn is None:
+                return
+            await self._store(self._house.ledger.forfeit, turn.attempt, turn.trial.number, why)
+            place.is_playing, place.ended = False, None
+            place.told = ("forfeited", f"trial {number}: {why}")
+            await self._close(number)
+            place.turn = self._next()
+
+    async def _close(self, number: int) -> None:
+        place = self.places[number]
+        if place.is_open and self._hand is not None and self._hand.is_alive:
+            self._hand.ask(self._house.arena.job(self.number, "close", places=[number]))
+        place.is_open = False
+
+    async def leave(self) -> None:
+        """Give its worlds up."""
+        for number in range(len(self.places)):
+            await self._close(number)
+        if self._hand is not None:
+            self._hand.rooms -= 1
+            self._hand = None
+
+    async def _store(self, call: Callable[..., Any], *given: object) -> Any:  # noqa: ANN401
+        """Have the ledger note something; a rehearsal leaves nothing there."""
+        return None if self.is_rehearsal else await self._house.store(call, *given)

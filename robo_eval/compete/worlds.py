@@ -1,0 +1,437 @@
+"""What a simulator process of a competition does with the worlds of many teams."""
+
+from __future__ import annotations
+
+import pickle
+import select
+import socket
+import struct
+import time
+from collections import defaultdict, deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from typing import Any, Final
+
+import gymnasium
+import numpy as np
+
+from robo_eval.agents.wire import decode, encode
+from robo_eval.compete.spaces import action_of, as_json
+from robo_eval.core.canonical import canonical_json
+from robo_eval.core.episode import Episode
+from robo_eval.core.errors import InputError, said
+from robo_eval.core.kinds import EndReason
+from robo_eval.core.plan import TaskPlan, TrialPlan
+from robo_eval.core.schedule import PlannedEpisode
+from robo_eval.log.planned_row import measured, physical_state, row_for, tick_s_of
+from robo_eval.log.provenance import software
+from robo_eval.metrics.scoring import SCORE_VERSION, reward_of, score_played
+
+TOLD: Final[Mapping[str, type]] = {"is_success": bool, "stage": int}
+"""What of `info` leaves the server, by its kind; all else could tell what is hidden."""
+_TICK_CAP: Final = 100_000
+_LENGTH: Final = struct.Struct("<I")
+_READ: Final = 2**16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """What one trial is played with.
+
+    Attributes:
+        plan: By whose rules it is scored.
+        digest: Its digest.
+        task: Index of the task.
+        nominal: Keywords of `gymnasium.make` for episodes without novelty.
+        novel: The same for those with it.
+    """
+
+    plan: TrialPlan
+    digest: str
+    task: int
+    nominal: Mapping[str, Any]
+    novel: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """An episode that is to begin.
+
+    Attributes:
+        planned: Which one.
+        is_novel: Which of the two environments of the trial it is played in.
+        told: What its client is told by `info` in each tick.
+    """
+
+    planned: PlannedEpisode
+    is_novel: bool
+    told: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """What a team asks of its worlds at once.
+
+    Attributes:
+        number: By which its answer is known.
+        room: Whose it is.
+        kind: `open`, `reset`, `step`, `close` or `spaces`.
+        places: Which of the team's worlds.
+        given: For each of them a Setting, a Start, None for one that goes on, or an action.
+        head: Fields of the message that answers.
+        is_text: Whether that is JSON alone.
+    """
+
+    number: int
+    room: int
+    kind: str
+    places: Sequence[int] = ()
+    given: Sequence[Any] = ()
+    head: Mapping[str, Any] = field(default_factory=dict)
+    is_text: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """An episode that has come to its end: its row, and its actions as `actions_of` reads them."""
+
+    place: int
+    row: Episode
+    actions: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What came of a job.
+
+    Attributes:
+        number: The number of the job.
+        frame: The message that is to be sent.
+        ended: Episodes that have ended by it.
+        refused: Why nothing was done, if what was given is at fault.
+        broken: Worlds that broke, and how; it is not the team's fault.
+        found: What was asked for, if it was no message.
+    """
+
+    number: int
+    frame: str | bytes = b""
+    ended: Sequence[Ended] = ()
+    refused: str = ""
+    broken: Mapping[int, str] = field(default_factory=dict)
+    found: Any = None
+
+
+def packed(message: object) -> bytes:
+    """A message between the server and its own workers: a length, and pickled bytes."""
+    body = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
+    return _LENGTH.pack(len(body)) + body
+
+
+def unpacked(buffer: bytearray) -> Iterator[Any]:
+    """The messages that are complete in a buffer; they are taken out of it."""
+    while len(buffer) >= _LENGTH.size:
+        (length,) = _LENGTH.unpack_from(buffer)
+        end = _LENGTH.size + length
+        if len(buffer) < end:
+            return
+        # What our own processes say to each other; nothing of a client's gets here undecoded.
+        yield pickle.loads(bytes(buffer[_LENGTH.size : end]))  # noqa: S301
+        del buffer[:end]
+
+
+def actions_of(stored: bytes) -> list[Any]:
+    """The actions of an episode, as the log of a competition keeps them."""
+    found: list[Any] = decode(stored)["value"]
+    return found
+
+
+class World:
+    """The environments of one trial, and the episode that is played in them.
+
+    Both are made and tried before the first episode, so that no answer takes longer because an
+    environment is new. They are always two: one that is not used tells nothing either.
+    """
+
+    def __init__(self, setting: Setting) -> None:
+        self._setting = setting
+        self._task = setting.plan.tasks[setting.task]
+        self._envs = tuple(
+            gymnasium.make(self._task.env, **dict(keywords))
+            for keywords in (setting.nominal, setting.novel)
+        )
+        for env in self._envs:
+            env.reset(seed=0)
+        self.env = self._envs[0]
+        self.last: tuple[Any, ...] | None = None
+        self._start: Start | None = None
+
+    @property
+    def is_playing(self) -> bool:
+        """Whether an episode is under way."""
+        return self._start is not None
+
+    def reset(self, start: Start | None) -> tuple[Any, ...]:
+        """Begin an episode; without a start, what the one under way has come to."""
+        if start is None:
+            assert self.last is not None
+            return self.last
+        self._start, self.env = start, self._envs[start.is_novel]
+        self._start_ns = time.time_ns()
+        observation, info = self.env.reset(seed=start.planned.seed)
+        self._rewards: list[float] = []
+        self._actions: list[Any] = []
+        self._initial_state = physical_state(self.env)
+        self._novelty = dict(getattr(self.env.unwrapped, "novelty", None) or {})
+        for value in (self._initial_state, self._novelty):
+            canonical_json(value)  # raises if a row cannot hold it
+        self.last = (observation, 0.0, False, False, self._told(info))
+        return self.last
+
+    def step(self, action: Any, place: int) -> tuple[tuple[Any, ...], Ended | None]:  # noqa: ANN401
+        """One tick, and the episode's row where it has ended."""
+        self._actions.append(action)
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        self._rewards.append(reward_of(reward))
+        # An environment may end by itself never; nobody is to wait for it.
+        truncated = bool(truncated) or len(self._rewards) >= _TICK_CAP
+        is_over = bool(terminated) or truncated
+        told = self._told(info)
+        self.last = (observation, self._rewards[-1], bool(terminated), truncated, told)
+        if not is_over:
+            return self.last, None
+        row = self._row(terminated=bool(terminated), truncated=truncated, info=info)
+        self._start = None
+        actions = encode({"type": "actions"}, self._actions)
+        assert isinstance(actions, bytes)
+        return self.last, Ended(place=place, row=row, actions=actions)
+
+    def cut(self) -> tuple[Any, ...]:
+        """How an episode ends for its client whose world broke: nobody scores it."""
+        observation, _, _, _, told = self.last or (self.env.observation_space.sample(),) * 5
+        self._start = None
+        self.last = (observation, 0.0, False, True, {**dict(told), "given_back": True})
+        return self.last
+
+    def close(self) -> None:
+        """Close the environments."""
+        for env in self._envs:
+            env.close()
+
+    def _told(self, info: Mapping[str, Any]) -> dict[str, Any]:
+        assert self._start is not None
+        told = dict(self._start.told)
+        for name, kind in TOLD.items():
+            if name in info and isinstance(info[name], kind | np.generic):
+                told[name] = kind(info[name])
+        return told
+
+    def _row(self, *, terminated: bool, truncated: bool, info: Mapping[str, Any]) -> Episode:
+        assert self._start is not None
+        ticks, tick_s = len(self._rewards), tick_s_of(self.env)
+        end_reason, quality, episode_return = score_played(
+            self._task, self._rewards, terminated=terminated, truncated=truncated, info=info
+        )
+        passed_s = (time.time_ns() - self._start_ns) / 1e9
+        engine = getattr(self.env.unwrapped, "engine", None)
+        return row_for(
+            self._start.planned,
+            self._setting.plan,
+            self._setting.digest,
+            policy_digest=self._setting.digest,
+            start_ns=self._start_ns,
+            duration_s=passed_s if tick_s is None else ticks * tick_s,
+            ticks=ticks,
+            score_version=SCORE_VERSION,
+            episode_return=episode_return,
+            quality=quality,
+            success=end_reason is EndReason.SUCCESS,
+            end_reason=end_reason,
+            uninterrupted_actions=ticks,
+            **measured(self.env, info),
+            novelty=self._novelty,
+            initial_state=self._initial_state,
+            software=software(),
+            engine=engine if isinstance(engine, str) else None,
+        )
+
+
+class _Work:
+    """A job under way: it is done world by world, so that no other team waits for all of it."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.at = 0
+        self.seen: list[tuple[Any, ...]] = []
+        self.ended: list[Ended] = []
+        self.broken: dict[int, str] = {}
+
+
+class Stand:
+    """The worlds of the teams that were sent to this process."""
+
+    def __init__(self) -> None:
+        self._worlds: dict[tuple[int, int], World] = {}
+
+    def go_on(self, work: _Work) -> Answer | None:
+        """Do the next part of a job; its answer after the last one."""
+        job = work.job
+        try:
+            if work.at == 0:
+                self._check(job)
+        except InputError as err:
+            return Answer(number=job.number, refused=str(err))
+        frame: str | bytes = b""
+        try:
+            if work.at < len(job.places):
+                self._do(work, job.places[work.at], job.given[work.at] if job.given else None)
+                work.at += 1
+            if work.at < len(job.places):
+                return None
+            if job.kind in ("reset", "step"):
+                frame = self._answered(job, work.seen)
+        except Exception as err:  # noqa: BLE001 - it is not the team's fault, and others go on
+            broken = dict.fromkeys(job.places, said(err))
+            return Answer(number=job.number, ended=work.ended, broken=broken)
+        return Answer(
+            number=job.number,
+            frame=frame,
+            ended=work.ended,
+            broken=work.broken,
+            found=work.seen if job.kind == "spaces" else None,
+        )
+
+    def _check(self, job: Job) -> None:
+        """Refuse a whole job before any of it is done."""
+        if job.kind == "step":
+            actions: list[Any] = []
+            for place, given in zip(job.places, job.given, strict=True):
+                world = self._worlds[job.room, place]
+                if not world.is_playing:
+                    raise InputError(f"trial {place}: no episode is under way; reset it first")
+                try:
+                    actions.append(action_of(world.env.action_space, given))
+                except InputError as err:
+                    raise InputError(f"trial {place}: {err}") from err
+            assert isinstance(job.given, list)
+            job.given[:] = actions
+
+    def _do(self, work: _Work, place: int, given: Any) -> None:  # noqa: ANN401
+        job, key = work.job, (work.job.room, place)
+        if job.kind == "close":
+            if key in self._worlds:
+                self._worlds.pop(key).close()
+            return
+        try:
+            if job.kind == "open":
+                if key in self._worlds:
+                    self._worlds.pop(key).close()
+                self._worlds[key] = World(given)
+            elif job.kind == "spaces":
+                work.seen.append(_spaces_of(given))
+            elif job.kind == "reset":
+                work.seen.append(self._worlds[key].reset(given))
+            else:
+                seen, ended = self._worlds[key].step(given, place)
+                work.seen.append(seen)
+                work.ended += [] if ended is None else [ended]
+        except Exception as err:  # noqa: BLE001 - a world that breaks is told, and the next goes on
+            work.broken[place] = said(err)
+            if job.kind in ("reset", "step"):
+                work.seen.append(self._worlds[key].cut())
+
+    def _answered(self, job: Job, seen: Sequence[tuple[Any, ...]]) -> str | bytes:
+        observations: Any = [one[0] for one in seen]
+        space = self._worlds[job.room, job.places[0]].env.observation_space
+        if isinstance(space, gymnasium.spaces.Box):
+            observations = np.stack(observations)
+        head = {
+            **job.head,
+            "reward": [one[1] for one in seen],
+            "terminated": [one[2] for one in seen],
+            "truncated": [one[3] for one in seen],
+            "info": [one[4] for one in seen],
+        }
+        if job.is_text:
+            return encode({**head, "observation": _lists(observations)})
+        return encode(head, observations)
+
+
+def _spaces_of(task: TaskPlan) -> dict[str, Any]:
+    env = gymnasium.make(task.env, **task.kwargs)
+    try:
+        limit = env.spec.max_episode_steps if env.spec else None
+        return {
+            "env": task.env,
+            "observation_space": as_json(env.observation_space),
+            "action_space": as_json(env.action_space),
+            "tick_s": tick_s_of(env),
+            "max_ticks": task.max_ticks or limit,
+        }
+    finally:
+        env.close()
+
+
+def _lists(value: Any) -> Any:  # noqa: ANN401 - an observation
+    """An observation as JSON has it."""
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    if isinstance(value, Mapping):
+        return {str(name): _lists(one) for name, one in value.items()}
+    return [_lists(one) for one in value] if isinstance(value, list | tuple) else value
+
+
+class _Queue:
+    """Jobs of many teams, of which the one that has had least is served next.
+
+    A team that comes back begins where the others are: having been away earns nothing.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: dict[int, deque[_Work]] = {}
+        self._had_s: defaultdict[int, float] = defaultdict(float)
+        self._now_s = 0.0
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def add(self, job: Job) -> None:
+        if job.room not in self._waiting:
+            self._waiting[job.room] = deque()
+            self._had_s[job.room] = max(self._had_s[job.room], self._now_s)
+        self._waiting[job.room].append(_Work(job))
+
+    def next(self) -> _Work:
+        room = min(self._waiting, key=self._had_s.__getitem__)
+        self._now_s = self._had_s[room]
+        return self._waiting[room][0]
+
+    def count(self, work: _Work, took_s: float, *, is_done: bool) -> None:
+        room = work.job.room
+        self._had_s[room] += took_s
+        if is_done:
+            self._waiting[room].popleft()
+            if not self._waiting[room]:
+                del self._waiting[room]
+
+
+def work(_hears: Connection, _speaks: Connection, line: socket.socket) -> None:
+    """Serve jobs from a socket until it closes; the process of an `arena.Hand`."""
+    stand, queue, buffer = Stand(), _Queue(), bytearray()
+    poll = select.poll()
+    poll.register(line, select.POLLIN)
+    line.sendall(packed(Answer(number=0)))  # ready
+    while True:
+        while not queue or poll.poll(0):
+            data = line.recv(_READ)
+            if not data:
+                return
+            buffer += data
+            for job in unpacked(buffer):
+                queue.add(job)
+        todo = queue.next()
+        begin_s = time.perf_counter()
+        answer = stand.go_on(todo)
+        queue.count(todo, time.perf_counter() - begin_s, is_done=answer is not None)
+        if answer is not None:
+            line.sendall(packed(answer))
