@@ -11,7 +11,7 @@ import socket
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from robo_eval.compete.worlds import Answer, Job, packed, unpacked, work
+from robo_eval.compete.worlds import Answer, Job, enclosed, opened, work
 from robo_eval.core.confined import Confined
 from robo_eval.core.errors import CheckFailedError, RoboEvalError
 from robo_eval.core.plan import TaskPlan
@@ -70,7 +70,7 @@ class Hand(asyncio.Protocol):
         if not self._waiting:
             self._heard_s = loop.time()
         self._waiting[job.number] = answer
-        self._transport.write(packed(job))
+        self._transport.write(enclosed(job))
         return answer
 
     def silent_s(self) -> float:
@@ -87,7 +87,7 @@ class Hand(asyncio.Protocol):
         """It says something."""
         self._buffer += data
         self._heard_s = asyncio.get_running_loop().time()
-        for answer in unpacked(self._buffer):
+        for answer in opened(self._buffer):
             future = self._waiting.pop(answer.number, None)
             if future is not None and not future.done():
                 future.set_result(answer)

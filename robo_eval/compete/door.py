@@ -6,6 +6,7 @@ import asyncio
 import math
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
+from dataclasses import asdict
 from typing import Annotated, Any, Final
 
 from fastapi import Depends, FastAPI, HTTPException, Request
@@ -61,7 +62,7 @@ def make_app(house: House) -> FastAPI:
     async def me(team: Annotated[Team, Depends(team_in)]) -> dict[str, Any]:
         """How a team stands: what it waits for, who has to act, and until when."""
         standing = await house.store(house.ledger.standing, team)
-        return {"team": team.name, **standing.as_dict()}
+        return {"team": team.name, **asdict(standing)}
 
     @app.websocket("/v1/play")
     async def play(socket: WebSocket) -> None:
@@ -143,7 +144,7 @@ class Caller:
             del house.evict[self._number]
             house.open[team.name] -= 1
             if room is not None:
-                house.leave(room, self._number)
+                await house.leave(room, self._number)
 
     def evict(self, code: str, why: str) -> None:
         """Close it because another one has come."""

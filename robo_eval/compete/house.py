@@ -7,6 +7,7 @@ import contextlib
 import itertools
 import logging
 import secrets
+import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,15 +16,17 @@ from typing import Any, Final
 
 import robo_eval
 from robo_eval.compete.arena import Arena
-from robo_eval.compete.draw import EpisodeDraw, TrialDraw
+from robo_eval.compete.draw import EpisodeDraw, Secret, TrialDraw, draw
 from robo_eval.compete.ledger import Ledger, Refusal, Team, Turn
 from robo_eval.compete.messages import MOST_TRIALS, PROTOCOL, Hello, RefusedError
 from robo_eval.compete.room import Room
-from robo_eval.compete.worlds import Start
+from robo_eval.compete.worlds import Setting, Start
+from robo_eval.core.errors import RoboEvalError
 
 _LOG: Final = logging.getLogger(__name__)
 _LOOK_S: Final = 0.2
 _THREADS: Final = 4
+_BEAT_S: Final = 5.0
 
 
 class House:
@@ -37,6 +40,7 @@ class House:
     Attributes:
         numbers: Numbers of rooms and connections, each used once.
         tasks: What the environments say of their spaces.
+        problem: Why it could not start.
         passes: Tokens of the server's own players, which are of this process alone.
     """
 
@@ -50,6 +54,8 @@ class House:
         self.passes: dict[str, Team] = {}
         self.open: Counter[str] = Counter()
         self._name = name
+        self._commitment = ""
+        self.problem = ""
         self._rooms: dict[str, Room] = {}
         self._entering: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="ledger")
@@ -59,8 +65,18 @@ class House:
 
     async def start(self) -> None:
         """Start the simulators, and begin to watch the clock."""
+        try:
+            await self._begin()
+        except RoboEvalError as err:
+            self.problem = str(err)
+            await self.arena.close()
+            raise
+
+    async def _begin(self) -> None:
         await self.arena.start()
         self.tasks = await self.arena.spaces(self.competition.tasks)
+        await self.store(self.ledger.serve, self._name)
+        self._commitment = (await self.store(self.ledger.meta))["commitment"]
         self._watch = asyncio.create_task(self._look())
 
     async def close(self) -> None:
@@ -71,6 +87,7 @@ class House:
                 await self._watch
         await self.arena.close()
         self._threads.shutdown()
+        self.ledger.close_connection()
 
     async def store(self, call: Callable[..., Any], *given: object) -> Any:  # noqa: ANN401
         """Have the ledger do something, in a thread of its own.
@@ -82,6 +99,12 @@ class House:
             return await asyncio.get_running_loop().run_in_executor(self._threads, call, *given)
         except Refusal as err:
             raise RefusedError(err.code, str(err)) from err
+        except (OSError, RoboEvalError) as err:
+            _LOG.error("the competition's ledger: %s", err)
+            raise RefusedError(
+                "server", "the server cannot keep what was played; the organiser has to look after"
+                " it, and nothing of yours is lost"
+            ) from err  # fmt: skip
 
     async def note(self, team: Team | None, kind: str, detail: str) -> None:
         """Keep what was refused."""
@@ -118,9 +141,9 @@ class House:
             if room is not None and room.asked != (hello.trials, hello.task, False):
                 await self._empty(room, hello)
                 room = None
-            if room is None or not room.left:
-                turns = await self.store(self.ledger.claim, team, self._name)
-                turns = [turn for turn in turns if self._is_asked(turn, hello)]
+            turns = await self.store(self.ledger.claim, team, self._name)
+            turns = [turn for turn in turns if self._is_asked(turn, hello)]
+            if room is None or not room.left or not room.holds(turns):
                 if room is not None:
                     await room.leave()
                 room = self._rooms[team.name] = Room(self, team, turns, hello)
@@ -152,14 +175,17 @@ class House:
         await room.leave()
         del self._rooms[room.team.name]
 
-    def leave(self, room: Room, connection: int) -> None:
+    async def leave(self, room: Room, connection: int) -> None:
         """A connection has ended; its team may come back for a while."""
-        if room.connection == connection:
-            room.connection = None
-            room.heard_s = asyncio.get_running_loop().time()
-            if room.is_rehearsal:
-                task = asyncio.ensure_future(room.leave())
-                task.add_done_callback(lambda _: None)
+        if room.connection != connection:
+            return
+        room.connection = None
+        room.heard_s = asyncio.get_running_loop().time()
+        if room.is_rehearsal:
+            await room.leave()
+        else:
+            turns = [place.turn for place in room.places if place.has_begun]
+            await self.store(self.ledger.away, turns)
 
     def _rehearsal(self, hello: Hello) -> Turn:
         """One episode without novelty, of a seed that nobody has promised."""
@@ -167,53 +193,77 @@ class House:
             place for place, task in enumerate(self.competition.tasks)
             if hello.task in (None, task.env)
         )  # fmt: skip
-        found: TrialDraw = self.ledger.nominal(index)
-        episodes = (EpisodeDraw(secrets.randbelow(2**31), False),)
-        found = replace(found, keywords=found.nominal_keywords, onset=None, episodes=episodes)
-        return Turn(attempt=0, trial=found, episode=0, run=1, due_ns=0)
-
-    def start_of(self, team: Team, turn: Turn) -> Start:
-        """How the next episode of a trial begins, and what its client is told of it."""
-        trial = turn.trial
-        told: dict[str, Any] = {"episode": turn.episode}
-        if trial.condition == "given":
-            told["novel"] = trial.onset is not None and turn.episode >= trial.onset
-        return Start(
-            planned=trial.planned(team.name, turn.attempt, turn.episode, turn.run),
-            is_novel=trial.episodes[turn.episode].is_novel,
-            told=told,
+        secret = Secret.new()
+        trial = next(one for one in draw(self.competition, secret) if one.task == index)
+        usual = trial.nominal_keywords
+        trial = replace(
+            trial,
+            keywords=usual,
+            onset=None,
+            onset_tick=None,
+            episodes=(EpisodeDraw(secrets.randbelow(2**31), is_novel=False),),
         )
+        return Turn(
+            attempt=0, ordinal=0, team="", trial=trial, run=1, episode=0, due_ns=None, server=""
+        )
+
+    def setting_of(self, turn: Turn) -> Setting:
+        """What the worlds of a trial are made of: as many for each trial of the competition."""
+        trial = turn.trial
+        kinds: list[Mapping[str, Any]] = [trial.nominal_keywords, trial.keywords]
+        if self.competition.trials.onset_tick is not None:
+            kinds.append(trial.nominal_keywords if trial.onset is None else _first_novel(trial))
+        return Setting(task=self.competition.tasks[trial.task], keywords=kinds)
+
+    def start_of(self, turn: Turn) -> Start:
+        """How the next episode of a trial begins, and what its client is told of it."""
+        trial, episode = turn.trial, turn.episode
+        told: dict[str, Any] = {"episode": episode}
+        if trial.condition == "given":
+            told["novel"] = trial.onset is not None and episode >= trial.onset
+        kinds = self.setting_of(turn).keywords
+        kind = kinds.index(trial.keywords_of(episode))
+        return Start(seed=trial.episodes[episode].seed, kind=kind, told=told)
 
     # The clock --------------------------------------------------------------------------------
 
     async def _look(self) -> None:
-        """Forfeit what was left or takes too long, and forget who has gone."""
+        """Forfeit what was left or takes too long, forget who has gone, and say that we live."""
         loop = asyncio.get_running_loop()
+        beat_s = 0.0
         while True:
             await asyncio.sleep(_LOOK_S)
-            for room in list(self._rooms.values()):
-                silent_s = loop.time() - room.heard_s
-                try:
-                    await self._look_at(room, silent_s)
-                except Exception:
-                    _LOG.exception("what team %s left could not be settled", room.team.name)
+            try:
+                if loop.time() >= beat_s:
+                    beat_s = loop.time() + _BEAT_S
+                    await self.store(self.ledger.beat, self._name)
+                if await self.store(self.ledger.sweep):
+                    await self._drop_forfeited()
+                for room in list(self._rooms.values()):
+                    await self._look_at(room, loop.time() - room.heard_s)
+            except RefusedError:
+                pass  # it was logged where it came up, and is tried again
 
     async def _look_at(self, room: Room, silent_s: float) -> None:
-        limits = self.limits
         if room.connection is None:
-            if silent_s > limits.idle_s:
-                for number, place in enumerate(room.places):
-                    if place.has_begun:
-                        await room.forfeit(number, f"nobody came back within {limits.idle_s:g} s")
+            if silent_s > self.limits.idle_s + _BEAT_S:
                 await room.leave()
                 if self._rooms.get(room.team.name) is room:
                     del self._rooms[room.team.name]
-            return
-        if room.is_busy or silent_s <= limits.step_timeout_s:
-            return
-        for number, place in enumerate(room.places):
-            if place.is_playing:
-                await room.forfeit(number, f"no action came within {limits.step_timeout_s:g} s")
+        elif not room.is_busy and silent_s > self.limits.step_timeout_s:
+            for number, place in enumerate(room.places):
+                if place.is_playing:
+                    limit_s = self.limits.step_timeout_s
+                    await room.forfeit(number, f"no action came within {limit_s:g} s")
+
+    async def _drop_forfeited(self) -> None:
+        """Give up the trials whose time is over by the ledger."""
+        now_ns = time.time_ns()
+        for room in list(self._rooms.values()):
+            for number, place in enumerate(room.places):
+                due_ns = place.turn.due_ns if place.turn else None
+                if due_ns is not None and due_ns < now_ns and place.has_begun:
+                    await room.forfeit(number, "its time is over")
 
     # What is public -------------------------------------------------------------------------------
 
@@ -233,9 +283,14 @@ class House:
             "attempts": its.attempts,
             "opens": its.opens,
             "closes": its.closes,
-            "commitment": self.ledger.commitment,
+            "commitment": self._commitment,
             "beacon": its.beacon,
             "limits": its.limits.model_dump(),
             "most_trials_at_once": MOST_TRIALS,
             "answer_grid_ms": its.answer_grid_ms,
         }
+
+
+def _first_novel(trial: TrialDraw) -> Mapping[str, Any]:
+    assert trial.onset is not None
+    return trial.keywords_of(trial.onset)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from robo_eval.compete.door import Caller
 from robo_eval.compete.house import Team
-from robo_eval.compete.messages import PROTOCOL, Hello, Message, RefusedError, Reset, Step
+from robo_eval.compete.messages import PROTOCOL, Hello, Message, Reset, Step
 from robo_eval.compete.room import Room
-from robo_eval.core.errors import InputError
-from robo_eval.core.door import json_of
 
-_CODES: Final[Mapping[str, str]] = {"bad_action": "VALIDATION_ERROR", "not_reset": "EXECUTION_ERROR"}
+_CODES: Final[Mapping[str, str]] = {
+    "bad_action": "VALIDATION_ERROR",
+    "not_reset": "EXECUTION_ERROR",
+}
 
 
 class OpenEnvCaller(Caller):
@@ -33,7 +34,7 @@ class OpenEnvCaller(Caller):
         return room
 
     async def _message_of(self, frame: str | bytes) -> Message | None:
-        said = _read(frame)
+        said = json_of(frame)
         kind, data = said["type"], said.get("data", {})
         if kind == "close":
             await self._socket.close()
@@ -54,7 +55,9 @@ class OpenEnvCaller(Caller):
     async def _send(self, frame: str | bytes) -> None:
         said = json.loads(frame)
         if said["type"] == "error":
-            code = _CODES.get(said["code"], said["code"] if said["code"].isupper() else "SESSION_ERROR")
+            code = _CODES.get(
+                said["code"], said["code"] if said["code"].isupper() else "SESSION_ERROR"
+            )
             answer = {"type": "error", "data": {"message": said["message"], "code": code}}
         else:
             first = {name: said[name][0] for name in ("observation", "truncated", "info", "reward")}

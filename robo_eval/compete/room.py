@@ -7,12 +7,13 @@ import secrets
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from robo_eval.agents.wire import encode
 from robo_eval.compete.arena import Hand, WorldLostError
 from robo_eval.compete.messages import PROTOCOL, Declare, Hello, Message, RefusedError, Reset, Step
-from robo_eval.compete.worlds import Answer, Ended, Setting, Start
+from robo_eval.compete.worlds import Answer, Ended, Start
 
 if TYPE_CHECKING:
     from robo_eval.compete.house import House
@@ -88,6 +89,12 @@ class Room:
         """Whether it waits for us."""
         return self._alone.locked()
 
+    def holds(self, turns: Sequence[Turn]) -> bool:
+        """Whether these are the trials that are played here: nobody else has ended one."""
+        own = [place.turn for place in self.places] + list(self._waiting)
+        runs = {(turn.attempt, turn.trial.number): turn.run for turn in own if turn is not None}
+        return runs == {(turn.attempt, turn.trial.number): turn.run for turn in turns}
+
     def welcome(self, hello: Hello) -> str | bytes:
         """What a hello is answered; from here on messages are counted from its number."""
         if hello.session != self.session:
@@ -151,7 +158,7 @@ class Room:
             raise RefusedError("over", f"trials {over}: no episode is left to be played there")
         for number in message.trials:
             await self._open(number)
-        starts = [self._start(self.places[number]) for number in message.trials]
+        starts = [await self._start(self.places[number]) for number in message.trials]
         answer = await self._ask("reset", message.trials, starts, message.id)
         for number in message.trials:
             place = self.places[number]
@@ -183,10 +190,15 @@ class Room:
         turn = place.turn
         assert turn is not None
         place.is_playing = False  # if it cannot be kept, it is played again
-        await self._store(self._house.ledger.record, turn, ended.row, ended.actions)
+        row = partial(self._house.ledger.row, turn, **ended.measured)
+
+        def record() -> Turn | None:
+            return self._house.ledger.record(turn, row(), ended.actions)
+
+        following = await self._store(record)
         place.ended = (turn.attempt, turn.trial.number, turn.episode)
-        place.turn = replace(turn, episode=turn.episode + 1)
-        if place.turn.episode == len(turn.trial.episodes):
+        place.turn = following
+        if place.turn is None:
             await self._close(ended.place)
             place.turn = self._next()
 
@@ -216,26 +228,21 @@ class Room:
         assert place.turn is not None
         if place.is_open:
             return
-        trial = place.turn.trial
-        setting = Setting(
-            plan=self._house.plan_of(self.team),
-            digest=self._house.ledger.commitment,
-            task=trial.task,
-            nominal=trial.nominal_keywords,
-            novel=trial.keywords,
-        )
+        setting = self._house.setting_of(place.turn)
         answer = await self._ask("open", [number], [setting], 0)
         for why in answer.broken.values():
             await self.give_back(number, f"the environment cannot be made: {why}")
             raise RefusedError("given_back", "the environment broke; the trial starts again")
         place.is_open = True
 
-    def _start(self, place: Place) -> Start | None:
-        if place.is_playing:
-            return None
+    async def _start(self, place: Place) -> Start | None:
+        """What is to begin; None where an episode is under way, which goes on."""
         turn = place.turn
         assert turn is not None
-        return self._house.start_of(self.team, turn)
+        if place.is_playing:
+            return None
+        place.turn = await self._store(self._house.ledger.begin, turn) or turn
+        return self._house.start_of(turn)
 
     async def _ask(
         self, kind: str, places: Sequence[int], given: Sequence[Any], number: int
@@ -265,12 +272,10 @@ class Room:
         place = self.places[number]
         turn = place.turn
         assert turn is not None
-        place.turn = await self._store(
-            self._house.ledger.give_back, turn.attempt, turn.trial.number, why
-        )
+        if not self.is_rehearsal:
+            await self._store(self._house.ledger.give_back, turn.attempt, turn.trial.number, why)
+            place.turn = replace(turn, run=turn.run + 1, episode=0, due_ns=None)
         place.is_playing, place.ended = False, None
-        if self.is_rehearsal:
-            place.turn = turn
         await self._close(number)
 
     async def forfeit(self, number: int, why: str) -> None:

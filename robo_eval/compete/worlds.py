@@ -16,17 +16,15 @@ from typing import Any, Final
 import gymnasium
 import numpy as np
 
-from robo_eval.agents.wire import decode, encode
+from robo_eval.agents.wire import encode
+from robo_eval.compete.replay import packed
 from robo_eval.compete.spaces import action_of, as_json
 from robo_eval.core.canonical import canonical_json
-from robo_eval.core.episode import Episode
 from robo_eval.core.errors import InputError, said
 from robo_eval.core.kinds import EndReason
-from robo_eval.core.plan import TaskPlan, TrialPlan
-from robo_eval.core.schedule import PlannedEpisode
-from robo_eval.log.planned_row import measured, physical_state, row_for, tick_s_of
-from robo_eval.log.provenance import software
-from robo_eval.metrics.scoring import SCORE_VERSION, reward_of, score_played
+from robo_eval.core.plan import TaskPlan
+from robo_eval.log.planned_row import measured, physical_state, tick_s_of
+from robo_eval.metrics.scoring import reward_of, score_played
 
 TOLD: Final[Mapping[str, type]] = {"is_success": bool, "stage": int}
 """What of `info` leaves the server, by its kind; all else could tell what is hidden."""
@@ -40,18 +38,12 @@ class Setting:
     """What one trial is played with.
 
     Attributes:
-        plan: By whose rules it is scored.
-        digest: Its digest.
-        task: Index of the task.
-        nominal: Keywords of `gymnasium.make` for episodes without novelty.
-        novel: The same for those with it.
+        task: The environment and how it is scored.
+        keywords: Those of `gymnasium.make`, for each kind of episode that the trial may have.
     """
 
-    plan: TrialPlan
-    digest: str
-    task: int
-    nominal: Mapping[str, Any]
-    novel: Mapping[str, Any]
+    task: TaskPlan
+    keywords: Sequence[Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,13 +51,13 @@ class Start:
     """An episode that is to begin.
 
     Attributes:
-        planned: Which one.
-        is_novel: Which of the two environments of the trial it is played in.
+        seed: Its seed.
+        kind: Index of its keywords in the setting.
         told: What its client is told by `info` in each tick.
     """
 
-    planned: PlannedEpisode
-    is_novel: bool
+    seed: int
+    kind: int
     told: Mapping[str, Any]
 
 
@@ -94,10 +86,10 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """An episode that has come to its end: its row, and its actions as `actions_of` reads them."""
+    """An episode that has come to its end: what was measured for its row, and its actions."""
 
     place: int
-    row: Episode
+    measured: Mapping[str, Any]
     actions: bytes
 
 
@@ -122,13 +114,13 @@ class Answer:
     found: Any = None
 
 
-def packed(message: object) -> bytes:
+def enclosed(message: object) -> bytes:
     """A message between the server and its own workers: a length, and pickled bytes."""
     body = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
     return _LENGTH.pack(len(body)) + body
 
 
-def unpacked(buffer: bytearray) -> Iterator[Any]:
+def opened(buffer: bytearray) -> Iterator[Any]:
     """The messages that are complete in a buffer; they are taken out of it."""
     while len(buffer) >= _LENGTH.size:
         (length,) = _LENGTH.unpack_from(buffer)
@@ -140,26 +132,18 @@ def unpacked(buffer: bytearray) -> Iterator[Any]:
         del buffer[:end]
 
 
-def actions_of(stored: bytes) -> list[Any]:
-    """The actions of an episode, as the log of a competition keeps them."""
-    found: list[Any] = decode(stored)["value"]
-    return found
-
-
 class World:
     """The environments of one trial, and the episode that is played in them.
 
     Both are made and tried before the first episode, so that no answer takes longer because an
-    environment is new. They are always two: one that is not used tells nothing either.
+    environment is new. Those that a trial does not use are made as well, which tells nothing.
     """
 
     def __init__(self, setting: Setting) -> None:
-        self._setting = setting
-        self._task = setting.plan.tasks[setting.task]
-        self._envs = tuple(
-            gymnasium.make(self._task.env, **dict(keywords))
-            for keywords in (setting.nominal, setting.novel)
-        )
+        self._task = setting.task
+        self._envs = [
+            gymnasium.make(setting.task.env, **dict(keywords)) for keywords in setting.keywords
+        ]
         for env in self._envs:
             env.reset(seed=0)
         self.env = self._envs[0]
@@ -176,9 +160,9 @@ class World:
         if start is None:
             assert self.last is not None
             return self.last
-        self._start, self.env = start, self._envs[start.is_novel]
+        self._start, self.env = start, self._envs[start.kind]
         self._start_ns = time.time_ns()
-        observation, info = self.env.reset(seed=start.planned.seed)
+        observation, info = self.env.reset(seed=start.seed)
         self._rewards: list[float] = []
         self._actions: list[Any] = []
         self._initial_state = physical_state(self.env)
@@ -200,11 +184,9 @@ class World:
         self.last = (observation, self._rewards[-1], bool(terminated), truncated, told)
         if not is_over:
             return self.last, None
-        row = self._row(terminated=bool(terminated), truncated=truncated, info=info)
+        found = self._measured(terminated=bool(terminated), truncated=truncated, info=info)
         self._start = None
-        actions = encode({"type": "actions"}, self._actions)
-        assert isinstance(actions, bytes)
-        return self.last, Ended(place=place, row=row, actions=actions)
+        return self.last, Ended(place=place, measured=found, actions=packed(self._actions))
 
     def cut(self) -> tuple[Any, ...]:
         """How an episode ends for its client whose world broke: nobody scores it."""
@@ -226,34 +208,29 @@ class World:
                 told[name] = kind(info[name])
         return told
 
-    def _row(self, *, terminated: bool, truncated: bool, info: Mapping[str, Any]) -> Episode:
-        assert self._start is not None
+    def _measured(
+        self, *, terminated: bool, truncated: bool, info: Mapping[str, Any]
+    ) -> dict[str, Any]:
         ticks, tick_s = len(self._rewards), tick_s_of(self.env)
         end_reason, quality, episode_return = score_played(
             self._task, self._rewards, terminated=terminated, truncated=truncated, info=info
         )
         passed_s = (time.time_ns() - self._start_ns) / 1e9
         engine = getattr(self.env.unwrapped, "engine", None)
-        return row_for(
-            self._start.planned,
-            self._setting.plan,
-            self._setting.digest,
-            policy_digest=self._setting.digest,
-            start_ns=self._start_ns,
-            duration_s=passed_s if tick_s is None else ticks * tick_s,
-            ticks=ticks,
-            score_version=SCORE_VERSION,
-            episode_return=episode_return,
-            quality=quality,
-            success=end_reason is EndReason.SUCCESS,
-            end_reason=end_reason,
-            uninterrupted_actions=ticks,
+        return {
+            "start_ns": self._start_ns,
+            "duration_s": passed_s if tick_s is None else ticks * tick_s,
+            "ticks": ticks,
+            "episode_return": episode_return,
+            "quality": quality,
+            "success": end_reason is EndReason.SUCCESS,
+            "end_reason": end_reason,
+            "uninterrupted_actions": ticks,
             **measured(self.env, info),
-            novelty=self._novelty,
-            initial_state=self._initial_state,
-            software=software(),
-            engine=engine if isinstance(engine, str) else None,
-        )
+            "novelty": self._novelty,
+            "initial_state": self._initial_state,
+            "engine": engine if isinstance(engine, str) else None,
+        }
 
 
 class _Work:
@@ -420,18 +397,18 @@ def work(_hears: Connection, _speaks: Connection, line: socket.socket) -> None:
     stand, queue, buffer = Stand(), _Queue(), bytearray()
     poll = select.poll()
     poll.register(line, select.POLLIN)
-    line.sendall(packed(Answer(number=0)))  # ready
+    line.sendall(enclosed(Answer(number=0)))  # ready
     while True:
         while not queue or poll.poll(0):
             data = line.recv(_READ)
             if not data:
                 return
             buffer += data
-            for job in unpacked(buffer):
+            for job in opened(buffer):
                 queue.add(job)
         todo = queue.next()
         begin_s = time.perf_counter()
         answer = stand.go_on(todo)
         queue.count(todo, time.perf_counter() - begin_s, is_done=answer is not None)
         if answer is not None:
-            line.sendall(packed(answer))
+            line.sendall(enclosed(answer))

@@ -1,0 +1,193 @@
+"""How a competition is served: at an address, by one process or several, until it is told to stop."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import itertools
+import os
+import socket
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from robo_eval.compete.ledger import Ledger
+from robo_eval.core.errors import CheckFailedError, InputError, MissingExtraError, pip_install
+
+PORT: Final = 8600
+_START_S: Final = 180.0
+_STOP_S: Final = 5
+_BACKLOG: Final = 1024
+
+
+class Serving:
+    """A server of a competition.
+
+    Args:
+        ledger: What is served; it is closed with the server.
+        host: Address to listen at.
+        port: Port; 0 takes a free one.
+        workers: Simulator processes; None for one a core.
+        world_limit_s: How long a simulator may say nothing before it counts as hung, seconds.
+
+    Attributes:
+        url: Where it is.
+        house: The server without its wires.
+
+    Raises:
+        InputError: If the address cannot be listened at.
+        MissingExtraError: If the server's packages are not installed.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        *,
+        host: str = "127.0.0.1",
+        port: int = PORT,
+        workers: int | None = None,
+        world_limit_s: float = 60.0,
+    ) -> None:
+        try:
+            import uvicorn
+            import websockets  # noqa: F401 - uvicorn finds it by itself
+
+            from robo_eval.compete.arena import Arena
+            from robo_eval.compete.door import make_app
+            from robo_eval.compete.house import House
+        except ImportError as err:
+            extra = "remote" if err.name == "websockets" else "server"
+            raise MissingExtraError(
+                f"serving a competition needs {err.name}: {pip_install(extra)}"
+            ) from err
+        self._listener = _listening(host, port)
+        name = self._listener.getsockname()
+        shown = f"[{host}]" if ":" in host else host
+        self.url = f"http://{shown}:{name[1]}/"
+        self._stack = contextlib.ExitStack()
+        self._stack.enter_context(contextlib.closing(self._listener))
+        server = self._stack.enter_context(_named(ledger.folder))
+        arena = Arena(workers, limit_s=world_limit_s)
+        self.house = House(ledger, arena, server)
+        config = uvicorn.Config(
+            make_app(self.house),
+            log_level="error",
+            server_header=False,
+            # A proxy on this machine says how and from where a client came.
+            proxy_headers=True,
+            forwarded_allow_ips="127.0.0.1,::1",
+            ws="websockets-sansio",
+            ws_max_size=ledger.competition.limits.message_bytes,
+            ws_per_message_deflate=False,  # costs more time than it saves
+            ws_ping_interval=None,  # how long a team may be silent is a rule, and told
+            timeout_graceful_shutdown=_STOP_S,
+        )
+        self._server: Any = uvicorn.Server(config)
+        self._thread: threading.Thread | None = None
+
+    def run(self) -> None:
+        """Serve until the program is told to stop.
+
+        Raises:
+            CheckFailedError: If an environment cannot be made, or a simulator cannot start.
+        """
+        with self._stack, contextlib.suppress(KeyboardInterrupt):
+            self._server.run(sockets=[self._listener])
+        if not self._server.started:
+            raise CheckFailedError(self.house.problem or "the server could not start")
+
+    def start(self) -> None:
+        """Serve in a thread, and come back when it answers.
+
+        Raises:
+            CheckFailedError: If it does not start.
+        """
+        self._thread = threading.Thread(target=self._run_quietly, daemon=True)
+        self._thread.start()
+        waited = threading.Event()
+        for _ in range(int(_START_S / 0.02)):
+            if self._server.started or not self._thread.is_alive():
+                break
+            waited.wait(0.02)
+        if not self._server.started:
+            raise CheckFailedError(self.house.problem or "the server could not start")
+
+    def _run_quietly(self) -> None:
+        with contextlib.suppress(CheckFailedError, SystemExit):
+            self.run()
+
+    def stop(self) -> None:
+        """End it, and wait for that."""
+        self._server.should_exit = True
+        if self._thread is not None:
+            self._thread.join(_START_S)
+
+
+@contextlib.contextmanager
+def _named(folder: Path) -> Iterator[str]:
+    """A name for this process that it has again after it was killed.
+
+    It is the number of the first lock that nobody holds: several processes may serve one folder.
+    """
+    for number in itertools.count():
+        descriptor = os.open(folder / f"server{number}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            continue
+        try:
+            yield f"{socket.gethostname()}:{folder.absolute()}:{number}"
+        finally:
+            os.close(descriptor)
+        return
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, _, _, _, where = found[0]
+        return socket.create_server(where[:2], family=family, backlog=_BACKLOG)
+    except (OSError, OverflowError, UnicodeError) as err:
+        reason = getattr(err, "strerror", None) or err
+        raise InputError(f"{host}, port {port}: cannot be listened on: {reason}") from err
+
+
+def opened(file: Path, folder: Path) -> Ledger:
+    """The ledger of a competition in a folder: a new one, or the one that was begun there.
+
+    Raises:
+        InputError: If another competition was begun there, or the file is none.
+    """
+    from robo_eval.compete.competition import read_competition
+    from robo_eval.compete.ledger import FILE
+
+    competition = read_competition(file)
+    if not (folder / FILE).exists():
+        return Ledger.create(folder, competition)
+    ledger = Ledger.open(folder)
+    if ledger.competition != competition:
+        ledger.close_connection()
+        raise InputError(
+            f"{folder}: another competition was begun there than {file} says; serve"
+            f" {folder / FILE}, or name a new folder"
+        )
+    return ledger
+
+
+def rehearsed(file: Path, folder: Path) -> Ledger:
+    """The ledger of a dry run: the same competition with other seeds, open at once.
+
+    Raises:
+        InputError: If the file is no competition.
+    """
+    from robo_eval.compete.competition import read_competition
+
+    changes = {"opens": None, "closes": "9999-01-01T00:00:00Z", "beacon": None}
+    return Ledger.create(folder, read_competition(file).model_copy(update=changes))
+
+
+def tokens_of(ledger: Ledger, names: Sequence[str]) -> dict[str, str]:
+    """Tokens of new teams, by name."""
+    return {name: ledger.add_team(name) for name in names}
