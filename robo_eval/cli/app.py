@@ -63,6 +63,7 @@ GROUPS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
     },
     "Competitions": {"compete": ("compete.app", "")},
     "Incidents": {"incidents": ("incidents.app", "")},
+    "Competitions": {"compete": ("compete.app", "")},
     "Share": {
         "verify": ("verify.verify", "Check a trial or log against its digests."),
         "import": ("importer.app", ""),

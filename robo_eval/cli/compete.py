@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from robo_eval.cli import compete_keep
+from robo_eval.cli import compete_keep, compete_serve
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -27,4 +27,13 @@ app.command("reveal", short_help="Publish seeds, onsets and parameters.")(compet
 app.command("check", short_help="Compute promise, draws and scores again.")(compete_keep.check)
 app.command("leaderboard", short_help="Print how teams did, with intervals.")(
     compete_keep.leaderboard
+)
+app.command("serve", short_help="Serve a competition, and go on where it stopped.")(
+    compete_serve.serve
+)
+app.command("try", short_help="Say what is wrong with a client, its token or its version.")(
+    compete_serve.try_url
+)
+app.command("practice", short_help="Play a competition here, with other seeds.")(
+    compete_serve.practice
 )

@@ -376,8 +376,8 @@ def play(env: gymnasium.Env[Any, Any], agent: Any) -> int:  # noqa: ANN401 - any
     Args:
         env: `gymnasium.make("RoboEval/Remote-v0", ...)`, wrapped as one likes.
         agent: Has `act(observation)`. If it has them, `begin_trial()` is called when a trial
-            begins, `reset(seed=None)` when an episode does, and `declare()` when one has ended: what
-            it returns, the keywords of `RemoteEnv.declare`, speaks for that episode.
+            begins, `reset(seed=None)` when an episode does, and `declare()` when one has ended:
+            what it returns, the keywords of `RemoteEnv.declare`, speaks for that episode.
     """
     door: Any = env.unwrapped
     played = 0

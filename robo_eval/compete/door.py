@@ -68,6 +68,12 @@ def make_app(house: House) -> FastAPI:
     async def play(socket: WebSocket) -> None:
         await Caller(house, socket).serve()
 
+    @app.websocket("/ws")
+    async def play_openenv(socket: WebSocket) -> None:
+        from robo_eval.compete.openenv import OpenEnvCaller
+
+        await OpenEnvCaller(house, socket).serve()
+
     app.add_exception_handler(RefusedError, _refused)
     return app
 
@@ -135,7 +141,13 @@ class Caller:
             await self._socket.accept()
             room = await self._introduced(team)
             while True:
-                await self._answer(room, await self._received(team))
+                try:
+                    await self._answer(room, await self._received(team))
+                except RefusedError as err:
+                    if err.ends:
+                        raise
+                    await house.note(team, err.code, str(err))
+                    await self._send(err.frame)
         except RefusedError as err:
             await self._refuse(team, err)
         except (WebSocketDisconnect, RuntimeError):  # Starlette's, of a connection that has gone
@@ -185,6 +197,10 @@ class Caller:
         return room
 
     async def _received(self, team: Team) -> Message:
+        """The next message."""
+        return message_of(await self._frame(team))
+
+    async def _frame(self, team: Team) -> str | bytes:
         received = await self._socket.receive()
         if received["type"] == "websocket.disconnect":
             if received.get("code") == _TOO_LARGE:
@@ -192,19 +208,16 @@ class Caller:
                 await self._house.note(team, "too_large", f"a message of more than {most:,} bytes")
             raise WebSocketDisconnect(received.get("code") or 1005)
         frame = received.get("text")
-        return message_of(received["bytes"] if frame is None else frame)
+        return received["bytes"] if frame is None else str(frame)
 
     async def _answer(self, room: Room, message: Message) -> None:
         loop = asyncio.get_running_loop()
         begin_s = room.heard_s = loop.time()
+        await self._pace.wait(len(getattr(message, "trials", ())))
         try:
-            await self._pace.wait(len(getattr(message, "trials", ())))
             frame = await room.answer(message)
         except RefusedError as err:
-            if err.ends:
-                raise _numbered(err, message) from err
-            await self._house.note(room.team, err.code, str(err))
-            frame = _numbered(err, message).frame
+            raise _numbered(err, message) from err
         if self._grid_s:
             late_s = math.ceil((loop.time() - begin_s) / self._grid_s) * self._grid_s
             await asyncio.sleep(begin_s + late_s - loop.time())

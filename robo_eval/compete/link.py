@@ -200,33 +200,37 @@ class Link:
                 self._socket.sendall(data)
 
     def _received(self) -> str | bytes:
-        from websockets.frames import Frame, Opcode
-
         while True:
             assert self._socket is not None
             data = self._socket.recv(_READ)
             if not data:
                 raise _LostError("the server hung up")
             self._protocol.receive_data(data)
-            found: str | bytes | None = None
-            for event in self._protocol.events_received():
-                if not isinstance(event, Frame):
-                    continue
-                if event.opcode is Opcode.CLOSE:
-                    raise self._ended()
-                if event.opcode in (Opcode.TEXT, Opcode.BINARY):
-                    self._parts = [event.opcode]
-                if event.opcode in (Opcode.TEXT, Opcode.BINARY, Opcode.CONT):
-                    self._parts.append(bytes(event.data))
-                    if event.fin:
-                        kind, *parts = self._parts
-                        whole = b"".join(parts)
-                        found = whole.decode() if kind is Opcode.TEXT else whole
+            found = [self._taken(event) for event in self._protocol.events_received()]
             self._flush()  # what is owed to a ping
             if self._protocol.parser_exc is not None:
                 raise _LostError(str(self._protocol.parser_exc))
-            if found is not None:
-                return found
+            for whole in found:
+                if whole is not None:
+                    return whole
+
+    def _taken(self, event: Any) -> str | bytes | None:  # noqa: ANN401 - a frame or a response
+        """The message that a frame completes; None if it completes none."""
+        from websockets.frames import Opcode
+
+        kind = getattr(event, "opcode", None)
+        if kind is Opcode.CLOSE:
+            raise self._ended()
+        if kind in (Opcode.TEXT, Opcode.BINARY):
+            self._parts = [kind]
+        elif kind is not Opcode.CONT:
+            return None
+        self._parts.append(bytes(event.data))
+        if not event.fin:
+            return None
+        kind, *parts = self._parts
+        whole = b"".join(parts)
+        return whole.decode() if kind is Opcode.TEXT else whole
 
     def _ended(self) -> Exception:
         code, reason = self._protocol.close_code, self._protocol.close_reason

@@ -1,4 +1,4 @@
-"""How a competition is served: at an address, by one process or several, until it is told to stop."""
+"""How a competition is served at an address, until it is told to stop."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import itertools
 import os
 import socket
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -105,11 +106,17 @@ class Serving:
         """
         self._thread = threading.Thread(target=self._run_quietly, daemon=True)
         self._thread.start()
-        waited = threading.Event()
-        for _ in range(int(_START_S / 0.02)):
-            if self._server.started or not self._thread.is_alive():
-                break
-            waited.wait(0.02)
+        self.wait()
+
+    def wait(self) -> None:
+        """Wait until it answers.
+
+        Raises:
+            CheckFailedError: If it does not start.
+        """
+        deadline_s = time.monotonic() + _START_S
+        while not self._server.started and time.monotonic() < deadline_s and not self.house.problem:
+            time.sleep(0.02)
         if not self._server.started:
             raise CheckFailedError(self.house.problem or "the server could not start")
 

@@ -1,0 +1,166 @@
+"""`robo-eval compete serve`, `try` and `practice`: a competition is served and tried out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from robo_eval.cli.output import JsonOption, WorkersOption, print_json, say
+
+if TYPE_CHECKING:
+    from robo_eval.compete.ledger import Ledger
+
+FileArgument = Annotated[Path, typer.Argument(metavar="COMPETITION.yaml", help="The competition.")]
+TeamOption = Annotated[
+    list[str] | None,
+    typer.Option("--team", metavar="NAME", help="Add a team and print its token; may be repeated."),
+]
+HostOption = Annotated[str, typer.Option("--host", help="Address to listen at.")]
+PortOption = Annotated[
+    int, typer.Option("--port", min=0, max=65_535, help="Port to listen at; 0 takes a free one.")
+]
+PolicyOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--policy",
+        metavar="NAME=URL",
+        help="Call a policy that team NAME serves: ws://... ours, openpi+ws://... of openpi.",
+    ),
+]
+
+
+def serve(
+    file: FileArgument,
+    *,
+    out: Annotated[
+        Path, typer.Option("--out", metavar="DIR", help="Where everything of it is kept.")
+    ],
+    host: HostOption = "127.0.0.1",
+    port: PortOption = 8600,
+    team: TeamOption = None,
+    policy: PolicyOption = None,
+    rehearse: Annotated[
+        bool,
+        typer.Option("--rehearse", help="Dry run: other seeds, open at once, nothing is kept."),
+    ] = False,
+    workers: WorkersOption = None,
+) -> None:
+    """Serve a competition until Ctrl-C; the same command goes on where it stopped.
+
+    Example: robo-eval compete serve competition.yaml --out runs/cup --team first
+    """
+    import tempfile
+
+    from robo_eval.compete.serving import opened, rehearsed
+
+    if not rehearse:
+        _serve(opened(file, out), host, port, team or (), policy or (), workers)
+        return
+    with tempfile.TemporaryDirectory(prefix="robo-eval-rehearsal-") as folder:
+        say("this is a rehearsal: it has other seeds, and nothing is kept")
+        ledger = rehearsed(file, Path(folder) / "rehearsal")
+        _serve(ledger, host, port, team or (), policy or (), workers)
+
+
+def _serve(
+    ledger: Ledger,
+    host: str,
+    port: int,
+    teams: Sequence[str],
+    policies: Sequence[str],
+    workers: int | None,
+) -> None:
+    import sys
+
+    from robo_eval.compete.served_policy import Calls
+    from robo_eval.compete.serving import Serving, tokens_of
+
+    calls = Calls.of(policies)
+    serving = Serving(ledger, host=host, port=port, workers=workers)
+    say(f"{ledger.competition.name} is served at {serving.url} until Ctrl-C")
+    say(f"commitment {ledger.meta()['commitment']}")
+    for name, token in tokens_of(ledger, teams).items():
+        say(f"token of {name}: {token}")
+    sys.stdout.flush()
+    calls.begin(serving, lambda line: typer.echo(line, err=True))
+    serving.run()
+
+
+def try_url(
+    url: Annotated[str, typer.Argument(metavar="URL", help="Where it is served.")],
+    *,
+    token: Annotated[
+        str | None,
+        typer.Option(
+            envvar="ROBO_EVAL_COMPETE_TOKEN",
+            show_default=False,
+            help="The team's token; others see it on a command line, so better the variable.",
+        ),
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Say what is wrong with a client, its token or its version; plays one episode for nothing.
+
+    The episode has no novelty, is none of the competition's, and costs nothing.
+
+    Example: robo-eval compete try http://127.0.0.1:8600
+    """
+    from robo_eval.compete.practice import tried
+
+    found = tried(url, token)
+    if json:
+        print_json(found)
+        return
+    say(f"{found['name']}: the server speaks the protocol of this client")
+    say(f"team {found['team']}: {found['sentence']}")
+    for task in found["tasks"]:
+        say(
+            f"{task['env']}: {task['ticks']} ticks played, {task['step_ms']:.2f} ms a step at the"
+            " median"
+        )
+
+
+def practice(
+    file: FileArgument,
+    *,
+    agent: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Baseline agent that plays; without one it is served."),
+    ] = None,
+    factory: Annotated[
+        str | None,
+        typer.Option(metavar="MODULE:CALLABLE", help="What makes the agent, as in a plan."),
+    ] = None,
+    port: PortOption = 0,
+    json: JsonOption = False,
+) -> None:
+    """Play a competition on this machine, with other seeds; nothing is kept.
+
+    With an agent it plays everything, and what it got is printed. Without one the competition is
+    served for your own client until Ctrl-C, with the token that is printed.
+
+    Example: robo-eval compete practice competition.yaml --agent balancer
+    """
+    import tempfile
+
+    from robo_eval.compete.serving import rehearsed
+
+    with tempfile.TemporaryDirectory(prefix="robo-eval-practice-") as folder:
+        ledger = rehearsed(file, Path(folder) / "practice")
+        if agent is None and factory is None:
+            _serve(ledger, "127.0.0.1", port, ["you"], (), None)
+            return
+        from robo_eval.compete.practice import practised
+
+        found = practised(ledger, agent or "agent", factory)
+    if json:
+        print_json(found)
+        return
+    say(f"{found['episodes']} episodes in {found['trials']} trials played")
+    for what in ("mean", "normal", "novel"):
+        value = found[f"{what}_quality"]
+        said = "none was played" if value is None else f"{value:.3f}"
+        say(f"{'quality' if what == 'mean' else f'quality of {what} episodes'}: {said}")

@@ -1,0 +1,98 @@
+"""Trying a competition out: whether a client gets through, and what an agent would get."""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from typing import TYPE_CHECKING, Any
+
+import gymnasium
+
+from robo_eval.compete.client import play
+from robo_eval.compete.link import PROTOCOL, CompetitionError, rules_of, token_of
+from robo_eval.compete.serving import Serving
+
+if TYPE_CHECKING:
+    from robo_eval.compete.ledger import Ledger
+
+
+def tried(url: str, token: str | None) -> dict[str, Any]:
+    """Ask a competition what it is and how the team stands, and play an episode that is none.
+
+    Raises:
+        CompetitionError: If there is none at the url, or it speaks another protocol.
+        InputError: If the token is refused.
+    """
+    rules = rules_of(url)
+    if rules.get("protocol") != PROTOCOL:
+        raise CompetitionError(
+            f"{url}: speaks protocol {str(rules.get('protocol'))[:20]} (robo-eval"
+            f" {str(rules.get('version'))[:20]}), and this client speaks {PROTOCOL}; install that"
+            " version"
+        )
+    token = token_of(url, token)
+    standing = rules_of(url, path="/v1/me", token=token)
+    tasks = [_rehearsed(url, token, str(task["env"])) for task in rules["tasks"]]
+    return {"name": rules["name"], **standing, "tasks": tasks}
+
+
+def _rehearsed(url: str, token: str, task: str) -> dict[str, Any]:
+    env = gymnasium.make("RoboEval/Remote-v0", url=url, token=token, task=task, rehearsal=True)
+    try:
+        env.reset()
+        took_s: list[float] = []
+        terminated = truncated = False
+        while not (terminated or truncated):
+            action = env.action_space.sample()
+            begin_s = time.perf_counter()
+            _, _, terminated, truncated, _ = env.step(action)
+            took_s.append(time.perf_counter() - begin_s)
+    finally:
+        env.close()
+    return {"env": task, "ticks": len(took_s), "step_ms": 1e3 * statistics.median(took_s)}
+
+
+def practised(ledger: Ledger, name: str, factory: str | None) -> dict[str, Any]:
+    """Let an agent play everything through a server of this process.
+
+    Raises:
+        InputError: If the agent cannot be made or does not play this.
+    """
+    from robo_eval.agents import load_policy
+
+    agent = load_policy(name, factory, {})
+    token = ledger.add_team("you")
+    serving = Serving(type(ledger).open(ledger.folder), port=0)
+    serving.start()
+    try:
+        for task in dict.fromkeys(task.env for task in ledger.competition.tasks):
+            env = gymnasium.make("RoboEval/Remote-v0", url=serving.url, token=token, task=task)
+            try:
+                play(env, agent)
+            finally:
+                env.close()
+    finally:
+        serving.stop()
+    novel = {
+        (trial.number, index)
+        for trial in ledger.trials()
+        for index, episode in enumerate(trial.episodes)
+        if episode.is_novel
+    }
+    links = [link for one in ledger.attempts() for link in ledger.links(one.number)]
+    played = [link for link in links if link.kind == "episode"]
+    parts: dict[bool, list[float]] = {False: [], True: []}
+    for link in played:
+        parts[(link.trial, link.episode) in novel].append(link.row.quality or 0.0)
+    return {
+        "episodes": len(played),
+        "trials": len({link.trial for link in played}),
+        "mean_quality": _mean(parts[False] + parts[True]),
+        "normal_quality": _mean(parts[False]),
+        "novel_quality": _mean(parts[True]),
+    }
+
+
+def _mean(values: list[float]) -> float | None:
+    return math.fsum(values) / len(values) if values else None
