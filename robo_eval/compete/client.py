@@ -103,8 +103,8 @@ def _whole(action: Any) -> Any:  # noqa: ANN401 - whatever an agent gives
 class RemoteEnv(gymnasium.Env[Any, Any]):
     """A competition's episodes, one after the other, as an ordinary environment.
 
-    Each `reset` begins the next episode. `info["episode"]` is its number in its trial, from 0: with
-    0 a new trial begins, and what an agent has learned in the last one helps no more. If the
+    Each `reset` begins the next episode. `info["episode_index"]` is its number in its trial, from
+    0: with 0 a new trial begins, and what an agent has learned in the last one helps no more. If the
     competition says when novelty has begun, `info["novel"]` says it. Played to its end when `left`
     is 0; a reset after that gives an observation of zeros and `info["over"]`.
 
@@ -367,7 +367,9 @@ class RemoteVectorEnv(VectorEnv[Any, Any, Any]):
 
 
 def _zeros(space: gymnasium.Space[Any]) -> Any:  # noqa: ANN401 - an observation
-    return gymnasium.vector.utils.create_zero_array(space)
+    utils = gymnasium.vector.utils
+    zeros = utils.create_empty_array(space, n=1, fn=np.zeros)
+    return next(utils.iterate(utils.batch_space(space, 1), zeros))
 
 
 def play(env: gymnasium.Env[Any, Any], agent: Any) -> int:  # noqa: ANN401 - anything with `act`
@@ -385,7 +387,7 @@ def play(env: gymnasium.Env[Any, Any], agent: Any) -> int:  # noqa: ANN401 - any
         observation, info = env.reset()
         if info.get("over"):
             break
-        if info.get("episode") == 0:
+        if info.get("episode_index") == 0:
             _call(agent, "begin_trial")
         _call(agent, "reset", seed=None)
         terminated = truncated = False

@@ -47,19 +47,13 @@ def make_app(house: House) -> FastAPI:
     )
     app.state.house = house
 
-    async def team_in(request: Request) -> Team:
-        team = await house.team_of(_token(request.headers.getlist("authorization")))
-        if team is None:
-            raise HTTPException(401, "a team's token is wanted", {"www-authenticate": "Bearer"})
-        return team
-
     @app.get("/v1/competition")
     async def competition() -> dict[str, Any]:
         """What everybody may know: rules, spaces, dates and the commitment."""
         return house.rules
 
     @app.get("/v1/me", responses={401: {"model": _Said}})
-    async def me(team: Annotated[Team, Depends(team_in)]) -> dict[str, Any]:
+    async def me(team: Annotated[Team, Depends(_team_in)]) -> dict[str, Any]:
         """How a team stands: what it waits for, who has to act, and until when."""
         standing = await house.store(house.ledger.standing, team)
         return {"team": team.name, **asdict(standing)}
@@ -80,6 +74,14 @@ def make_app(house: House) -> FastAPI:
 
 class _Said(BaseModel):
     detail: str
+
+
+async def _team_in(request: Request) -> Team:
+    house: House = request.app.state.house
+    team = await house.team_of(_token(request.headers.getlist("authorization")))
+    if team is None:
+        raise HTTPException(401, "a team's token is wanted", {"www-authenticate": "Bearer"})
+    return team
 
 
 async def _refused(_request: Request, err: Exception) -> JSONResponse:

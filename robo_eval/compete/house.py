@@ -149,6 +149,15 @@ class House:
                 room = self._rooms[team.name] = Room(self, team, turns, hello)
             return self._admit(room, connection)
 
+    async def given_back(self, team: Team, turn: Turn, why: str) -> Turn | None:
+        """A turn of a trial that starts again by our fault; None if it was ended meanwhile."""
+        _LOG.warning("a trial of team %s is given back: %s", team.name, why)
+        place = (turn.attempt, turn.trial.number)
+        await self.store(self.ledger.give_back, *place, why)
+        turns: list[Turn] = await self.store(self.ledger.claim, team, self._name)
+        found = [one for one in turns if (one.attempt, one.trial.number) == place]
+        return found[0] if found else None
+
     def _is_asked(self, turn: Turn, hello: Hello) -> bool:
         return hello.task in (None, self.competition.tasks[turn.trial.task].env)
 
@@ -218,7 +227,7 @@ class House:
     def start_of(self, turn: Turn) -> Start:
         """How the next episode of a trial begins, and what its client is told of it."""
         trial, episode = turn.trial, turn.episode
-        told: dict[str, Any] = {"episode": episode}
+        told: dict[str, Any] = {"episode_index": episode}
         if trial.condition == "given":
             told["novel"] = trial.onset is not None and episode >= trial.onset
         kinds = self.setting_of(turn).keywords

@@ -348,18 +348,19 @@ def _opened(url: str, token: str, timeout_s: float) -> tuple[socket.socket, Any]
         request.headers["User-Agent"] = f"robo-eval/{robo_eval.__version__}"
         protocol.send_request(request)
         opened.sendall(b"".join(protocol.data_to_send()))
-        while not (events := protocol.events_received()):
+        while not protocol.events_received():
             data = opened.recv(_READ)
             protocol.receive_data(data) if data else protocol.receive_eof()
             if not data and not protocol.handshake_exc:
                 raise ConnectionError("it hung up")
             if protocol.handshake_exc is not None:
                 break
-        status = getattr(events[0], "status_code", 0) if events else 0
+        failed = protocol.handshake_exc
+        status = getattr(getattr(failed, "response", None), "status_code", 0)
         if status == 401:
             raise _no_team(url)
-        if protocol.handshake_exc is not None:
-            raise ConnectionError(f"it answers {status or protocol.handshake_exc}")
+        if failed is not None:
+            raise ConnectionError(f"it answers {status or failed}")
     except (OSError, ssl.SSLError, SaidNoError) as err:
         if opened is not None:
             opened.close()

@@ -6,7 +6,7 @@ import asyncio
 import secrets
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -273,8 +273,7 @@ class Room:
         turn = place.turn
         assert turn is not None
         if not self.is_rehearsal:
-            await self._store(self._house.ledger.give_back, turn.attempt, turn.trial.number, why)
-            place.turn = replace(turn, run=turn.run + 1, episode=0, due_ns=None)
+            place.turn = await self._house.given_back(self.team, turn, why)
         place.is_playing, place.ended = False, None
         await self._close(number)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 import threading
 from collections import deque
@@ -118,10 +119,11 @@ class OpenPiPolicy:
         self._actions = actions
         self._prompt = prompt
         self._chunk: deque[Any] = deque()
+        self._opened = contextlib.ExitStack()
         try:
             # Its server answers nothing while it computes, pings neither.
-            self._socket = connect(
-                url, compression=None, max_size=None, ping_timeout=None, proxy=None
+            self._socket = self._opened.enter_context(
+                connect(url, compression=None, max_size=None, ping_timeout=None, proxy=None)
             )
             self._received()  # what it says of itself comes first
         except (OSError, EOFError) as err:
@@ -149,6 +151,10 @@ class OpenPiPolicy:
                 raise InputError(f"{self._url}: its answer has no array `actions` of two axes")
             self._chunk.extend(found)
         return self._action(self._chunk.popleft())
+
+    def close(self) -> None:
+        """Hang up."""
+        self._opened.close()
 
     def _action(self, row: Any) -> Any:  # noqa: ANN401 - a row of numbers
         if not isinstance(self._actions, gymnasium.spaces.Discrete):

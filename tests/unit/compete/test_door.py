@@ -1,0 +1,455 @@
+"""Real clients play against a served competition: what they get, and what they are refused."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import time
+import urllib.request
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.sync.client import connect
+
+from robo_eval.agents.wire import decode, encode
+from robo_eval.compete.client import play
+from robo_eval.compete.link import CompetitionError, SaidNoError
+from robo_eval.compete.replay import unpacked
+from robo_eval.core.errors import InputError
+
+PATIENCE_S = 60.0
+
+
+class Raw:
+    """A client that says whatever it is told to, and keeps every byte it is sent."""
+
+    def __init__(self, url: str, token: str, path: str = "/v1/play", **headers: str) -> None:
+        where = url.rstrip("/").replace("http", "ws") + path
+        shown = {"Authorization": f"Bearer {token}", **headers}
+        self.opened = contextlib.ExitStack()
+        self.socket = self.opened.enter_context(
+            connect(where, additional_headers=shown, proxy=None, max_size=None)
+        )
+        self.heard: list[bytes] = []
+        self.number = -1
+
+    def send(self, frame: str | bytes) -> dict[str, Any]:
+        self.socket.send(frame)
+        return self.hear()
+
+    def hear(self) -> dict[str, Any]:
+        answer = self.socket.recv(timeout=PATIENCE_S)
+        self.heard.append(answer.encode() if isinstance(answer, str) else answer)
+        return decode(answer)
+
+    def ask(self, kind: str, **fields: Any) -> dict[str, Any]:
+        self.number += 1
+        return self.send(encode({"type": kind, "id": self.number, **fields}))
+
+    def hello(self, **fields: Any) -> dict[str, Any]:
+        return self.ask("hello", **{"protocol": 1, "trials": 1, "text": True, **fields})
+
+    def close(self) -> None:
+        self.opened.close()
+
+
+@pytest.fixture
+def raw() -> Iterator[Callable[..., Raw]]:
+    made: list[Raw] = []
+
+    def make(*given: Any, **fields: Any) -> Raw:
+        made.append(Raw(*given, **fields))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+def made(served: Any, token: str, **fields: Any) -> Any:
+    return gymnasium.make("RoboEval/Remote-v0", url=served.url, token=token, **fields)
+
+
+def until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+class Pusher:
+    """An agent that says what it thinks."""
+
+    def __init__(self) -> None:
+        self.trials = 0
+
+    def begin_trial(self) -> None:
+        self.trials += 1
+
+    def act(self, observation: Any) -> int:
+        return int(observation[0] > 0)
+
+    def declare(self) -> dict[str, Any]:
+        levels = [{"level_number": 1, "probability": 0.5}]
+        return {"probability": 0.5, "threshold": 0.25, "report": {"levels": levels}}
+
+
+def attempt_of(served: Any, name: str) -> Any:
+    (team,) = [team for team in served.ledger.teams() if team.name == name]
+    return [one for one in served.ledger.attempts() if one.team == team.number][-1]
+
+
+def test_an_agent_plays_all_and_speaks_for_each_episode(shared: Any) -> None:
+    env, agent = made(shared, shared.team("whole")), Pusher()
+    assert env.unwrapped.left == 8
+    assert play(env, agent) == 8
+    assert (env.unwrapped.left, agent.trials) == (0, 4)
+    links = list(shared.ledger.links(attempt_of(shared, "whole").number))
+    assert [link.kind for link in links] == ["episode", "declare"] * 8
+    assert not any(link.problem for link in links)
+    assert links[1].content["probability"] == 0.5
+    row = links[0].row
+    assert (row.policy, row.ticks) == ("whole", 8)
+    assert len(unpacked(links[0].actions)) == 8
+    observation, info = env.reset()
+    assert info == {"over": True}
+    assert not observation.any()
+    env.close()
+
+
+def test_a_stored_episode_leads_to_the_same_again(shared: Any) -> None:
+    from gymnasium.wrappers import RecordEpisodeStatistics
+
+    env = RecordEpisodeStatistics(made(shared, shared.team("again")))
+    observation, info = env.reset()
+    seen = [observation]
+    ended = False
+    while not ended:
+        observation, _, terminated, truncated, info = env.step(env.action_space.sample())
+        ended = terminated or truncated
+        seen.append(observation)
+    assert info["episode"] == {"r": pytest.approx(0.04), "l": 8, "t": info["episode"]["t"]}
+    link = next(iter(shared.ledger.links(attempt_of(shared, "again").number)))
+    trial = shared.ledger.trials()[link.trial]
+    local = gymnasium.make(trial.env, **trial.keywords_of(0))
+    np.testing.assert_array_equal(local.reset(seed=trial.episodes[0].seed)[0], seen[0])
+    for action, expected in zip(unpacked(link.actions), seen[1:], strict=True):
+        np.testing.assert_array_equal(local.step(action)[0], expected)
+    env.close()
+
+
+def test_a_seed_changes_nothing_and_that_is_said_once(shared: Any) -> None:
+    env = made(shared, shared.team())
+    with pytest.warns(UserWarning, match="seed"):
+        env.reset(seed=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        env.reset(seed=2)
+    with pytest.raises(InputError, match="options"):
+        env.reset(options={"state": {}})
+    env.close()
+
+
+@pytest.mark.parametrize("action", [5, -1, 1.0, "left", None, [0], True, 10**30])
+def test_no_action_is_refused_and_the_episode_goes_on(shared: Any, raw: Any, action: Any) -> None:
+    client = raw(shared.url, shared.team())
+    client.hello()
+    client.ask("reset", trials=[0])
+    answer = client.ask("step", trials=[0], actions=[action])
+    assert (answer["type"], answer["code"]) == ("error", "bad_action")
+    assert client.ask("step", trials=[0], actions=[0])["type"] == "state"
+
+
+def test_what_is_refused_is_kept(shared: Any, raw: Any) -> None:
+    client = raw(shared.url, shared.team("refused"))
+    client.hello()
+    assert client.ask("step", trials=[0], actions=[0])["code"] == "not_reset"
+    assert client.ask("reset", trials=[7])["code"] == "bad_message"
+    assert client.ask("declare", trial=0, probability=1.0)["code"] == "no_episode"
+    client.number += 3
+    assert client.ask("reset", trials=[0])["code"] == "order"
+    until(lambda: {"not_reset", "bad_message", "no_episode", "order"} <= kinds_of(shared))
+
+
+def kinds_of(served: Any) -> set[str]:
+    return {note["kind"] for note in served.notes()}
+
+
+def test_an_episode_is_spoken_for_once_and_before_the_next(shared: Any) -> None:
+    env = made(shared, shared.team())
+    env.reset()
+    while not any(env.step(0)[2:4]):
+        pass
+    env.unwrapped.declare(probability=0.75)
+    with pytest.raises(SaidNoError, match="spoken"):
+        env.unwrapped.declare(probability=0.5)
+    env.reset()
+    with pytest.raises(SaidNoError, match="no episode"):
+        env.unwrapped.declare(probability=0.5)
+    env.close()
+
+
+def test_a_newer_connection_of_a_team_closes_the_older(shared: Any, raw: Any) -> None:
+    token = shared.team()
+    older, newer = raw(shared.url, token), raw(shared.url, token)
+    older.hello()
+    older.ask("reset", trials=[0])
+    assert newer.hello()["left"] == 8
+    with pytest.raises(ConnectionClosed) as closed:
+        older.hear()
+    assert closed.value.rcvd.code == 4001
+    # It is the same episode that goes on.
+    assert newer.ask("reset", trials=[0])["info"] == [{"episode_index": 0}]
+    env = made(shared, token)
+    with pytest.raises(ConnectionClosed):
+        newer.hear()
+    env.close()
+
+
+def test_more_connections_than_the_limit_are_refused(shared: Any, raw: Any) -> None:
+    token = shared.team()
+    for _ in range(4):
+        raw(shared.url, token)
+    with pytest.raises(InvalidStatus) as refused:
+        raw(shared.url, token)
+    assert refused.value.response.status_code == 429
+
+
+@pytest.mark.parametrize(
+    "headers", [{}, {"Origin": "http://evil.example"}], ids=["token", "origin"]
+)
+def test_strangers_and_web_pages_do_not_get_in(
+    shared: Any, raw: Any, headers: dict[str, str]
+) -> None:
+    with pytest.raises(InvalidStatus) as refused:
+        raw(shared.url, shared.team() if headers else "0" * 32, **headers)
+    assert refused.value.response.status_code == (403 if headers else 401)
+
+
+def test_an_answer_that_was_lost_comes_again(shared: Any) -> None:
+    env = made(shared, shared.team("lost"))
+    env.reset()
+    link = env.unwrapped._player._link
+    seen = [env.step(0)[0]]
+    for _ in range(3):
+        link._socket.shutdown(2)
+        seen.append(env.step(0)[0])
+    while not any(env.step(0)[2:4]):
+        pass
+    (episode,) = shared.ledger.links(attempt_of(shared, "lost").number)
+    assert len(unpacked(episode.actions)) == 8
+    env.close()
+
+
+def test_the_same_number_again_gets_the_same_answer(shared: Any, raw: Any) -> None:
+    client = raw(shared.url, shared.team())
+    client.hello()
+    client.ask("reset", trials=[0])
+    first = client.ask("step", trials=[0], actions=[0])
+    client.number -= 1
+    assert client.ask("step", trials=[0], actions=[1]) == first
+
+
+def test_several_trials_at_once(shared: Any) -> None:
+    token = shared.team("batch")
+    envs = gymnasium.make_vec(
+        "RoboEval/Remote-v0", num_envs=3, vectorization_mode="vector_entry_point",
+        url=shared.url, token=token,
+    )  # fmt: skip
+    observations, _ = envs.reset()
+    assert observations.shape == (3, 320)
+    for _ in range(200):
+        if not envs.unwrapped.left:
+            break
+        _, _, terminated, truncated, _ = envs.step(np.zeros(3, dtype=np.int64))
+        for place in np.flatnonzero(terminated | truncated):
+            envs.unwrapped.declare(int(place), probability=0.25)
+    assert envs.unwrapped.left == 0
+    links = list(shared.ledger.links(attempt_of(shared, "batch").number))
+    assert sum(link.kind == "declare" for link in links) == 8
+    assert all(link.row.ticks == 8 for link in links if link.kind == "episode")
+    envs.close()
+
+
+def test_a_rehearsal_costs_nothing(shared: Any) -> None:
+    env = made(shared, shared.team("dry"), rehearsal=True)
+    env.reset()
+    while not any(env.step(0)[2:4]):
+        pass
+    assert env.unwrapped.left == 0
+    env.close()
+    assert "dry" not in {one.team for one in shared.ledger.attempts()}
+    with pytest.raises(IndexError):
+        attempt_of(shared, "dry")
+
+
+def test_errors_name_the_url_and_the_remedy(shared: Any) -> None:
+    with pytest.raises(SaidNoError, match=r"127\.0\.0\.1.*ROBO_EVAL_COMPETE_TOKEN"):
+        made(shared, "0" * 32)
+    with pytest.raises(InputError, match="ROBO_EVAL_COMPETE_TOKEN"):
+        made(shared, None)
+    with pytest.raises(CompetitionError, match=r"127\.0\.0\.1:9: no competition"):
+        gymnasium.make("RoboEval/Remote-v0", url="http://127.0.0.1:9", token="0" * 32)
+    with pytest.raises(InputError, match="http://host:port"):
+        gymnasium.make("RoboEval/Remote-v0", url="somewhere", token="0" * 32)
+
+
+def test_nothing_hidden_is_in_any_byte(serve: Any, raw: Any) -> None:
+    served = serve(level=6, condition="given", episodes=3)
+    token = served.team("spy")
+    heard: list[bytes] = []
+    for path, headers in (
+        ("v1/competition", {}),
+        ("v1/openapi.json", {}),
+        ("v1/me", {"Authorization": f"Bearer {token}"}),
+    ):
+        request = urllib.request.Request(served.url + path, headers=headers)
+        with urllib.request.urlopen(request) as answer:
+            heard.append(bytes(str(answer.headers), "utf-8") + answer.read())
+    clients = [raw(served.url, token), None]
+    told = []
+    for text in (True, False):
+        client = clients[0] if text else raw(served.url, token)
+        client.hello(text=text)
+        for _ in range(3):
+            reset = client.ask("reset", trials=[0])
+            told.append(reset["info"][0])
+            ended = False
+            while not ended:
+                step = client.ask("step", trials=[0], actions=[0])
+                ended = step["terminated"][0] or step["truncated"][0]
+                assert step["info"][0] == reset["info"][0]
+            client.ask("declare", trial=0, probability=0.5)
+        heard += client.heard
+    # Only what the rules grant is told: the number of the episode, and that novelty has begun.
+    assert told == [{"episode_index": n, "novel": n >= 1} for n in range(3)] * 2
+    trials = served.ledger.trials()
+    secret = json.loads((served.folder / "secret.json").read_text())
+    hidden = {str(episode.seed) for trial in trials for episode in trial.episodes}
+    hidden |= {str(value) for value in secret.values() if isinstance(value, str)}
+    hidden |= {trial.cell for trial in trials} | {
+        "onset",
+        "difficulty",
+        "profile",
+        '"seed"',
+        "reveal",
+    }
+    for link in served.rows():
+        novelty = link.row.novelty
+        hidden |= {str(novelty.get("name"))} - {"None", "none"}
+        hidden |= {repr(value) for value in novelty.get("parameters", {}).values()}
+    whole = b"\n".join(heard)
+    assert not {word for word in hidden if word.encode() in whole}
+    assert b'"level"' not in whole
+
+
+def test_who_does_not_come_back_forfeits_what_was_begun(serve: Any, raw: Any) -> None:
+    served = serve(limits="connections: 4, idle_s: 1.0")
+    client = raw(served.url, served.team("gone"))
+    client.hello()
+    client.ask("reset", trials=[0])
+    client.close()
+    number = attempt_of(served, "gone").number
+    until(lambda: len(list(served.ledger.links(number))) == 2)
+    assert {link.row.end_reason.value for link in served.ledger.links(number)} == {"fault"}
+    env = made(served, served.team("back"))
+    assert env.unwrapped.left == 4
+    env.close()
+
+
+def test_who_answers_too_late_forfeits_the_trial(serve: Any, raw: Any) -> None:
+    served = serve(limits="connections: 4, step_timeout_s: 1.0")
+    client = raw(served.url, served.team("late"))
+    client.hello()
+    client.ask("reset", trials=[0])
+    number = attempt_of(served, "late").number
+    until(lambda: len(list(served.ledger.links(number))) == 2)
+    assert client.ask("step", trials=[0], actions=[0])["code"] == "forfeited"
+    assert client.ask("reset", trials=[0])["left"] == 2
+
+
+def test_a_lost_simulator_gives_the_trial_back(serve: Any) -> None:
+    served = serve(world_limit_s=10.0)
+    env = made(served, served.team("unlucky"))
+    env.reset()
+    while not any(env.step(0)[2:4]):
+        pass
+    env.reset()
+    env.step(0)
+    os.kill(simulator_of(served), signal.SIGKILL)
+    ended = env.step(0)
+    assert (ended[3], list(ended[4])) == (True, ["given_back"])
+    _, info = env.reset()
+    assert (info["episode_index"], env.unwrapped.left) == (0, 4)
+    # One that hangs is as good as dead.
+    os.kill(simulator_of(served), signal.SIGSTOP)
+    assert "given_back" in env.step(0)[4]
+    assert play(env, Pusher()) == 4
+    assert len(served.ledger.attempts()) == 1
+    env.close()
+
+
+def simulator_of(served: Any) -> int:
+    return int(served.serving.house.arena.hands[0]._process._process.pid)
+
+
+def test_a_message_that_is_too_large_ends_its_connection_alone(serve: Any, raw: Any) -> None:
+    served = serve(limits="connections: 4, message_bytes: 2000")
+    token = served.team()
+    client, other = raw(served.url, token), raw(served.url, served.team())
+    other.hello()
+    client.hello()
+    with pytest.raises(ConnectionClosed):
+        client.ask("step", trials=[0], actions=["x" * 3000])
+    until(lambda: "too_large" in kinds_of(served))
+    assert other.ask("reset", trials=[0])["type"] == "state"
+
+
+def test_answers_leave_on_the_grid(serve: Any, raw: Any) -> None:
+    served = serve(grid=50)
+    client = raw(served.url, served.team())
+    client.hello()
+    client.ask("reset", trials=[0])
+    for _ in range(3):
+        begin_s = time.monotonic()
+        client.ask("step", trials=[0], actions=[0])
+        assert time.monotonic() - begin_s >= 0.05
+
+
+def test_openenv_clients_play_the_same(shared: Any, raw: Any) -> None:
+    client = raw(shared.url, shared.team("openenv"), path="/ws")
+
+    def say(frame: str) -> Any:
+        client.socket.send(frame)
+        return json.loads(client.socket.recv(timeout=PATIENCE_S))
+
+    assert say("{")["data"]["code"] == "INVALID_JSON"
+    assert say('{"type":"fly"}')["data"]["code"] == "UNKNOWN_TYPE"
+    assert say('{"type":"reset","more":1}')["data"]["code"] == "VALIDATION_ERROR"
+    assert say('{"type":"step","data":{"value":0}}')["data"]["code"] == "EXECUTION_ERROR"
+    first = say('{"type":"reset","data":{"seed":3}}')
+    assert (first["type"], first["data"]["done"]) == ("observation", False)
+    assert len(first["data"]["observation"]["value"]) == 320
+    assert say('{"type":"step","data":{"value":9}}')["data"]["code"] == "VALIDATION_ERROR"
+    for _ in range(8):
+        last = say('{"type":"step","data":{"value":0}}')
+    assert last["data"]["done"] is True
+    assert say('{"type":"state"}')["data"]["step_count"] >= 8
+    assert len(list(shared.ledger.links(attempt_of(shared, "openenv").number))) == 1
+
+
+def test_standing_says_whose_move_it_is(shared: Any) -> None:
+    from robo_eval.compete.link import rules_of
+
+    token = shared.team("waits")
+    found = rules_of(shared.url, path="/v1/me", token=token)
+    assert (found["team"], found["owner"]) == ("waits", "team")
+    with pytest.raises(SaidNoError):
+        rules_of(shared.url, path="/v1/me", token="0" * 32)
