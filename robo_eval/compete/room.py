@@ -74,6 +74,7 @@ class Room:
         self._alone = asyncio.Lock()
         self._last: tuple[int, str | bytes] = (-1, b"")
         self._hand: Hand | None = None
+        self._left: int | None = None  # None where it is to be counted again
 
     def _next(self) -> Turn | None:
         return self._waiting.popleft() if self._waiting else None
@@ -81,8 +82,12 @@ class Room:
     @property
     def left(self) -> int:
         """Episodes that are still to be played."""
-        turns = [place.turn for place in self.places] + list(self._waiting)
-        return sum(len(turn.trial.episodes) - turn.episode for turn in turns if turn is not None)
+        if self._left is None:
+            turns = [place.turn for place in self.places] + list(self._waiting)
+            self._left = sum(
+                len(turn.trial.episodes) - turn.episode for turn in turns if turn is not None
+            )
+        return self._left
 
     @property
     def is_busy(self) -> bool:
@@ -189,6 +194,7 @@ class Room:
         place = self.places[ended.place]
         turn = place.turn
         assert turn is not None
+        self._left = None
         place.is_playing = False  # if it cannot be kept, it is played again
         row = partial(self._house.ledger.row, turn, **ended.measured)
 
@@ -269,6 +275,7 @@ class Room:
 
     async def give_back(self, number: int, why: str) -> None:
         """The server's fault: the trial starts again."""
+        self._left = None
         place = self.places[number]
         turn = place.turn
         assert turn is not None
@@ -284,6 +291,7 @@ class Room:
             turn = place.turn
             if turn is None:
                 return
+            self._left = None
             await self._store(self._house.ledger.forfeit, turn.attempt, turn.trial.number, why)
             place.is_playing, place.ended = False, None
             place.told = ("forfeited", f"trial {number}: {why}")

@@ -46,7 +46,8 @@ def as_json(space: spaces.Space[Any]) -> dict[str, Any]:
             "dtype": space.dtype.str,
         }
     if isinstance(space, spaces.MultiBinary):
-        return {"kind": "MultiBinary", "shape": list(space.shape)}
+        n = space.n
+        return {"kind": "MultiBinary", "n": int(n) if np.ndim(n) == 0 else list(map(int, n))}
     if isinstance(space, spaces.Dict):
         return {"kind": "Dict", "spaces": {k: as_json(one) for k, one in space.spaces.items()}}
     if isinstance(space, spaces.Tuple):
@@ -83,7 +84,8 @@ def _space_of(form: Mapping[str, Any]) -> spaces.Space[Any]:
             np.asarray(form["nvec"]), np.dtype(form["dtype"]).type, start=np.asarray(form["start"])
         )
     if kind == "MultiBinary":
-        return spaces.MultiBinary(_shape(form["shape"]))
+        sizes = form["n"]
+        return spaces.MultiBinary(_shape(sizes) if isinstance(sizes, list) else _shape([sizes])[0])
     if kind == "Dict":
         return spaces.Dict({str(name): _space_of(one) for name, one in form["spaces"].items()})
     if kind == "Tuple":
@@ -134,9 +136,11 @@ def action_of(space: spaces.Space[Any], given: object) -> Any:  # noqa: ANN401 -
     if isinstance(space, spaces.Discrete):
         is_whole = isinstance(given, int | np.integer) and not isinstance(given, bool)
         action = int(given) if is_whole else None  # type: ignore[call-overload]
+        if action is not None and 0 <= action - space.start < space.n:  # as `contains`, but faster
+            return action
     elif isinstance(space, spaces.Box | spaces.MultiDiscrete | spaces.MultiBinary):
         action = _array_of(given, space.dtype)
-    if action is None or not is_finite(action) or not is_action(space, action):
+    if action is None or not (is_finite(action) and is_action(space, action)):
         raise InputError(f"{_shown(given)} is no action of {_shown(space)}")
     return action
 

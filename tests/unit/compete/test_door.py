@@ -376,7 +376,7 @@ def test_who_answers_too_late_forfeits_the_trial(serve: Any, raw: Any) -> None:
 
 
 def test_a_lost_simulator_gives_the_trial_back(serve: Any) -> None:
-    served = serve(world_limit_s=10.0)
+    served = serve(world_limit_s=5.0)
     env = made(served, served.team("unlucky"))
     env.reset()
     while not any(env.step(0)[2:4]):

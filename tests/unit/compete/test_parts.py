@@ -86,7 +86,7 @@ def test_two_teams_get_the_same_time_however_much_one_asks_for() -> None:
         queue.add(Job(number=number, room=1, kind="step", places=range(16)))
     for number in range(200):
         queue.add(Job(number=number, room=2, kind="step", places=[0]))
-    parts = {id(work): 0 for work in ()}
+    parts: dict[int, int] = {}
     while len(queue) == 2:
         work = queue.next()
         parts[id(work)] = parts.get(id(work), 0) + 1
