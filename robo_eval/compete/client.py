@@ -15,6 +15,7 @@ from robo_eval.compete.link import CompetitionError, Link, SaidNoError, checked_
 from robo_eval.compete.spaces import space_of
 from robo_eval.core.errors import InputError
 from robo_eval.core.names import unknown_name
+from robo_eval.core.trials import call_if_there, checked_declaration
 
 _SEED: Final = "a competition draws its own seeds: the seed of reset is ignored"
 
@@ -381,7 +382,7 @@ def play(env: gymnasium.Env[Any, Any], agent: Any) -> int:  # noqa: ANN401 - any
         env: `gymnasium.make("RoboEval/Remote-v0", ...)`, wrapped as one likes.
         agent: Has `act(observation)`. If it has them, `begin_trial()` is called when a trial
             begins, `reset(seed=None)` when an episode does, and `declare()` when one has ended:
-            what it returns, the keywords of `RemoteEnv.declare`, speaks for that episode.
+            what it returns speaks for that episode, as in a plan with `trials`.
     """
     door: Any = env.unwrapped
     played = 0
@@ -390,8 +391,8 @@ def play(env: gymnasium.Env[Any, Any], agent: Any) -> int:  # noqa: ANN401 - any
         if info.get("over"):
             break
         if info.get("episode_index") == 0:
-            _call(agent, "begin_trial")
-        _call(agent, "reset", seed=None)
+            call_if_there(agent, "begin_trial")
+        call_if_there(agent, "reset")
         terminated = truncated = False
         while not (terminated or truncated):
             step = env.step(agent.act(observation))
@@ -399,15 +400,11 @@ def play(env: gymnasium.Env[Any, Any], agent: Any) -> int:  # noqa: ANN401 - any
         if info.get("given_back") or info.get("forfeited"):
             continue
         played += 1
-        said = _call(agent, "declare")
+        said = checked_declaration(call_if_there(agent, "declare"))
         if said is not None:
-            door.declare(**said)
+            spoken = {name: said.pop(name) for name in ("probability", "threshold")}
+            door.declare(**spoken, report=said or None)
     return played
-
-
-def _call(agent: Any, name: str, **given: Any) -> Any:  # noqa: ANN401
-    found = getattr(agent, name, None)
-    return found(**given) if callable(found) else None
 
 
 __all__ = ["CompetitionError", "RemoteEnv", "RemoteVectorEnv", "SaidNoError", "play"]

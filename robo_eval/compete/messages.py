@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from robo_eval.agents.wire import decode, encode
 from robo_eval.core.errors import InputError
+from robo_eval.core.trials import checked_declaration
 
 PROTOCOL: Final = 1
 MOST_TRIALS: Final = 64
@@ -25,7 +26,6 @@ def _different(places: list[int]) -> list[int]:
 
 _Place = Annotated[int, Field(ge=0, lt=MOST_TRIALS)]
 _Places = Annotated[list[_Place], Field(min_length=1), AfterValidator(_different)]
-_Share = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
 _Word = Annotated[str, Field(max_length=100)]
 
 
@@ -83,31 +83,37 @@ class Step(_Message):
         return list(found)
 
 
-class LevelGuess(_Message):
-    """How probable a level is."""
-
-    level_number: Annotated[int, Field(ge=0, le=1000)]
-    probability: _Share
-
-
-class Report(_Message):
-    """What an agent thinks is new."""
-
-    levels: Annotated[list[LevelGuess], Field(max_length=100)] = Field(default_factory=list)
-    entity: _Word | None = None
-    attribute: _Word | None = None
-    change: _Word | None = None
-
-
 class Declare(_Message):
     """What an agent says of the episode that has just ended."""
 
     type: Literal["declare"]
     id: _Number
     trial: _Place
-    probability: _Share
-    threshold: _Share = 0.5
-    report: Report | None = None
+    probability: float
+    threshold: float = 0.5
+    report: dict[str, Any] | None = None
+    """Its `levels`, `entity`, `attribute` and `change`."""
+
+    @property
+    def checked(self) -> tuple[float, float, dict[str, Any] | None]:
+        """Probability, threshold and report, as agents of a plan declare them.
+
+        Raises:
+            RefusedError: If they cannot be used.
+        """
+        try:
+            found = checked_declaration(
+                {
+                    **(self.report or {}),
+                    "probability": self.probability,
+                    "threshold": self.threshold,
+                }
+            )
+        except InputError as err:
+            raise RefusedError("bad_declaration", str(err)) from err
+        assert found is not None
+        spoken = found.pop("probability"), found.pop("threshold")
+        return *spoken, found or None
 
 
 _KINDS: Final[Mapping[str, type[_Message]]] = {

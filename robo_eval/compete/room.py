@@ -215,14 +215,7 @@ class Room:
                 "no_episode", f"trial {message.trial}: no episode has just ended, or it was spoken"
                 " for; declare once, after its last step and before the next reset"
             )  # fmt: skip
-        report = None if message.report is None else message.report.model_dump()
-        await self._store(
-            self._house.ledger.declare,
-            *place.ended,
-            message.probability,
-            message.threshold,
-            report,
-        )
+        await self._store(self._house.ledger.declare, *place.ended, *message.checked)
         place.ended = None
         return encode({"type": "declared", "id": message.id})
 

@@ -136,7 +136,8 @@ def action_of(space: spaces.Space[Any], given: object) -> Any:  # noqa: ANN401 -
     if isinstance(space, spaces.Discrete):
         is_whole = isinstance(given, int | np.integer) and not isinstance(given, bool)
         action = int(given) if is_whole else None  # type: ignore[call-overload]
-        if action is not None and 0 <= action - space.start < space.n:  # as `contains`, but faster
+        if action is not None and 0 <= action - int(space.start) < int(space.n):
+            # As `contains`, but faster.
             return action
     elif isinstance(space, spaces.Box | spaces.MultiDiscrete | spaces.MultiBinary):
         action = _array_of(given, space.dtype)

@@ -262,6 +262,8 @@ class Stand:
                 self._check(job)
         except InputError as err:
             return Answer(number=job.number, refused=str(err))
+        except Exception as err:  # noqa: BLE001 - of what was given: nothing was done yet
+            return Answer(number=job.number, refused=f"this is no action: {said(err)}")
         frame: str | bytes = b""
         try:
             end_s = time.perf_counter() + _PART_S

@@ -98,7 +98,7 @@ class Pusher:
 
     def declare(self) -> dict[str, Any]:
         levels = [{"level_number": 1, "probability": 0.5}]
-        return {"probability": 0.5, "threshold": 0.25, "report": {"levels": levels}}
+        return {"probability": 0.5, "threshold": 0.25, "levels": levels}
 
 
 def attempt_of(served: Any, name: str) -> Any:
@@ -194,6 +194,24 @@ def test_an_episode_is_spoken_for_once_and_before_the_next(shared: Any) -> None:
     with pytest.raises(SaidNoError, match="no episode"):
         env.unwrapped.declare(probability=0.5)
     env.close()
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"probability": 1.5}, {"probability": 0.5, "threshold": -1.0},
+        {"probability": 0.5, "report": {"level": 3}},
+        {"probability": 0.5, "report": {"levels": [{"level_number": 1, "probability": 0.7}] * 2}},
+    ],
+)  # fmt: skip
+def test_declarations_that_say_nothing_are_refused(shared: Any, raw: Any, fields: Any) -> None:
+    client = raw(shared.url, shared.team())
+    client.hello()
+    client.ask("reset", trials=[0])
+    while not client.ask("step", trials=[0], actions=[0])["truncated"][0]:
+        pass
+    assert client.ask("declare", trial=0, **fields)["code"] == "bad_declaration"
+    assert client.ask("declare", trial=0, probability=0.5)["type"] == "declared"
 
 
 def test_a_newer_connection_of_a_team_closes_the_older(shared: Any, raw: Any) -> None:
