@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import fcntl
 import itertools
@@ -106,6 +107,7 @@ class Serving:
         """
         self._thread = threading.Thread(target=self._run_quietly, daemon=True)
         self._thread.start()
+        atexit.register(self.stop)  # Python waits for processes that nobody ends
         self.wait()
 
     def wait(self) -> None:
@@ -127,6 +129,7 @@ class Serving:
     def stop(self) -> None:
         """End it, and wait for that."""
         self._server.should_exit = True
+        atexit.unregister(self.stop)
         if self._thread is not None:
             self._thread.join(_START_S)
 
