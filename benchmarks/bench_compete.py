@@ -14,7 +14,6 @@ import tempfile
 import threading
 import time
 from pathlib import Path
-from typing import Any
 
 import gymnasium
 import numpy as np
@@ -70,7 +69,7 @@ def echoed(url: str, asked: str, answer: bytes, count: int) -> list[float]:
     return took
 
 
-def served(folder: str, url: Any) -> None:
+def served(folder: str, url: multiprocessing.Queue) -> None:
     """A process that serves the competition and, in the same way, an echo."""
     serving = Serving(Ledger.open(Path(folder)), port=0)
 
@@ -148,11 +147,13 @@ def main() -> None:
         added = percentile(over, 0.5) - percentile(here, 0.5)
         print(f"local step p50 {1e3 * percentile(here, 0.5):.3f} ms")
         print(
-            f"remote step p50 {1e3 * percentile(over, 0.5):.3f} ms, p99 {1e3 * percentile(over, 0.99):.3f} ms"
+            f"remote step p50 {1e3 * percentile(over, 0.5):.3f} ms,"
+            f" p99 {1e3 * percentile(over, 0.99):.3f} ms"
         )
         print(f"echo p50 {1e3 * percentile(echo, 0.5):.3f} ms")
         print(
-            f"added by the network / echo, p50: {added / percentile(echo, 0.5):.2f} (goal: 1.5 at most)"
+            f"added by the network / echo, p50: {added / percentile(echo, 0.5):.2f}"
+            " (goal: 1.5 at most)"
         )
         remote.close()
         envs = gymnasium.make_vec(

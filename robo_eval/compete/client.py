@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 import gymnasium
 import numpy as np
@@ -121,7 +121,7 @@ class RemoteEnv(gymnasium.Env[Any, Any]):
         CompetitionError: If no competition can be reached there.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": []}
+    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 - as Gymnasium has it
 
     def __init__(
         self,
@@ -236,7 +236,7 @@ class RemoteVectorEnv(VectorEnv[Any, Any, Any]):
         rehearsal: Whether nothing is to count.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {
+    metadata: dict[str, Any] = {  # noqa: RUF012 - as Gymnasium has it
         "render_modes": [],
         "autoreset_mode": AutoresetMode.NEXT_STEP,
     }
@@ -296,7 +296,7 @@ class RemoteVectorEnv(VectorEnv[Any, Any, Any]):
         self._begin([place for place in range(n) if self._ended[place]], infos)
         if going:
             self._go(going, [given[place] for place in going], rewards, ends, infos)
-        self._ended = ends.any(axis=0)
+        self._ended = ends[0] | ends[1]
         return self._observations(), rewards, ends[0], ends[1], self._gathered(infos)
 
     def _go(
@@ -350,14 +350,15 @@ class RemoteVectorEnv(VectorEnv[Any, Any, Any]):
             else:
                 self._seen[place], infos[place] = answer["value"][0], answer["info"][0]
                 self._ended[place] = False
-        for place in np.flatnonzero(self._over):
-            infos[place] = {"over": True}
+        for place, info in enumerate(infos):
+            if self._over[place]:
+                info["over"] = True
         if self._over.all():
             self._player.left = 0
 
     def _observations(self) -> Any:  # noqa: ANN401
         space = self.single_observation_space
-        out = gymnasium.vector.utils.create_empty_array(space, n=self.num_envs)
+        out: Any = gymnasium.vector.utils.create_empty_array(space, n=self.num_envs)
         return gymnasium.vector.utils.concatenate(space, self._seen, out)
 
     def _gathered(self, infos: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -155,7 +155,9 @@ class Room:
             if place.told is not None:
                 told, place.told = place.told, None
                 raise RefusedError(*told)
-        return await (self._reset if isinstance(message, Reset) else self._step)(message)  # type: ignore[operator]
+        if isinstance(message, Reset):
+            return await self._reset(message)
+        return await self._step(message)
 
     async def _reset(self, message: Reset) -> str | bytes:
         over = [number for number in message.trials if self.places[number].turn is None]
@@ -168,7 +170,7 @@ class Room:
         for number in message.trials:
             place = self.places[number]
             place.is_playing, place.ended = number not in answer.broken, None
-        return await self._took(answer, message)
+        return await self._took(answer)
 
     async def _step(self, message: Step) -> str | bytes:
         idle = [number for number in message.trials if not self.places[number].is_playing]
@@ -177,9 +179,9 @@ class Room:
         answer = await self._ask("step", message.trials, message.given, message.id)
         if answer.refused:
             raise RefusedError("bad_action", answer.refused)
-        return await self._took(answer, message)
+        return await self._took(answer)
 
-    async def _took(self, answer: Answer, message: Reset | Step) -> str | bytes:
+    async def _took(self, answer: Answer) -> str | bytes:
         """Keep what has ended, before its client hears of it."""
         for ended in answer.ended:
             await self._keep(ended)
@@ -187,7 +189,6 @@ class Room:
             await self.give_back(number, f"the environment broke: {why}")
         if not answer.frame:
             raise RefusedError("given_back", "the environment broke; the trial starts again")
-        del message
         return answer.frame
 
     async def _keep(self, ended: Ended) -> None:

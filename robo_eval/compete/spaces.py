@@ -46,8 +46,8 @@ def as_json(space: spaces.Space[Any]) -> dict[str, Any]:
             "dtype": space.dtype.str,
         }
     if isinstance(space, spaces.MultiBinary):
-        n = space.n
-        return {"kind": "MultiBinary", "n": int(n) if np.ndim(n) == 0 else list(map(int, n))}
+        sizes = space.n if isinstance(space.n, int) else list(map(int, space.n))
+        return {"kind": "MultiBinary", "n": sizes}
     if isinstance(space, spaces.Dict):
         return {"kind": "Dict", "spaces": {k: as_json(one) for k, one in space.spaces.items()}}
     if isinstance(space, spaces.Tuple):

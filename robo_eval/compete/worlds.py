@@ -243,7 +243,7 @@ class _Work:
     def __init__(self, job: Job) -> None:
         self.job = job
         self.at = 0
-        self.seen: list[tuple[Any, ...]] = []
+        self.seen: list[Any] = []
         self.ended: list[Ended] = []
         self.broken: dict[int, str] = {}
 
