@@ -9,9 +9,8 @@ import struct
 import time
 from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import gymnasium
 import numpy as np
@@ -35,8 +34,10 @@ _PART_S: Final = 0.0003
 """How long a team's job is gone on with before others have their turn; a step may take longer."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
+# Named tuples, since they are pickled in half the time of dataclasses: two of them for each step.
+
+
+class Setting(NamedTuple):
     """What one trial is played with.
 
     Attributes:
@@ -48,8 +49,7 @@ class Setting:
     keywords: Sequence[Mapping[str, Any]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Start:
+class Start(NamedTuple):
     """An episode that is to begin.
 
     Attributes:
@@ -63,8 +63,7 @@ class Start:
     told: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class Job(NamedTuple):
     """What a team asks of its worlds at once.
 
     Attributes:
@@ -82,12 +81,11 @@ class Job:
     kind: str
     places: Sequence[int] = ()
     given: Sequence[Any] = ()
-    head: Mapping[str, Any] = field(default_factory=dict)
+    head: Mapping[str, Any] = {}
     is_text: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
+class Ended(NamedTuple):
     """An episode that has come to its end: what was measured for its row, and its actions."""
 
     place: int
@@ -95,8 +93,7 @@ class Ended:
     actions: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Answer(NamedTuple):
     """What came of a job.
 
     Attributes:
@@ -112,7 +109,7 @@ class Answer:
     frame: str | bytes = b""
     ended: Sequence[Ended] = ()
     refused: str = ""
-    broken: Mapping[int, str] = field(default_factory=dict)
+    broken: Mapping[int, str] = {}
     found: Any = None
 
 

@@ -116,8 +116,8 @@ def test_an_agent_plays_all_and_speaks_for_each_episode(shared: Any) -> None:
     assert not any(link.problem for link in links)
     assert links[1].content["probability"] == 0.5
     row = links[0].row
-    assert (row.policy, row.ticks) == ("whole", 8)
-    assert len(unpacked(links[0].actions)) == 8
+    assert row.policy == "whole"
+    assert len(unpacked(links[0].actions)) == row.ticks
     observation, info = env.reset()
     assert info == {"over": True}
     assert not observation.any()
@@ -135,7 +135,7 @@ def test_a_stored_episode_leads_to_the_same_again(shared: Any) -> None:
         observation, _, terminated, truncated, info = env.step(env.action_space.sample())
         ended = terminated or truncated
         seen.append(observation)
-    assert info["episode"] == {"r": pytest.approx(0.04), "l": 8, "t": info["episode"]["t"]}
+    assert info["episode"]["l"] == len(seen) - 1
     link = next(iter(shared.ledger.links(attempt_of(shared, "again").number)))
     trial = shared.ledger.trials()[link.trial]
     local = gymnasium.make(trial.env, **trial.keywords_of(0))
@@ -255,14 +255,15 @@ def test_an_answer_that_was_lost_comes_again(shared: Any) -> None:
     env = made(shared, shared.team("lost"))
     env.reset()
     link = env.unwrapped._player._link
-    seen = [env.step(0)[0]]
+    env.step(0)
     for _ in range(3):
         link._socket.shutdown(2)
-        seen.append(env.step(0)[0])
+        assert not any(env.step(0)[2:4])
+    n = 1
     while not any(env.step(0)[2:4]):
-        pass
+        n += 1
     (episode,) = shared.ledger.links(attempt_of(shared, "lost").number)
-    assert len(unpacked(episode.actions)) == 8
+    assert len(unpacked(episode.actions)) == episode.row.ticks == n + 4
     env.close()
 
 
@@ -292,7 +293,8 @@ def test_several_trials_at_once(shared: Any) -> None:
     assert envs.unwrapped.left == 0
     links = list(shared.ledger.links(attempt_of(shared, "batch").number))
     assert sum(link.kind == "declare" for link in links) == 8
-    assert all(link.row.ticks == 8 for link in links if link.kind == "episode")
+    rows = [link.row for link in links if link.kind == "episode"]
+    assert all(row.end_reason.is_scored and 1 <= row.ticks <= 8 for row in rows), rows
     envs.close()
 
 
@@ -456,10 +458,10 @@ def test_openenv_clients_play_the_same(shared: Any, raw: Any) -> None:
     assert (first["type"], first["data"]["done"]) == ("observation", False)
     assert len(first["data"]["observation"]["value"]) == 320
     assert say('{"type":"step","data":{"value":9}}')["data"]["code"] == "VALIDATION_ERROR"
-    for _ in range(8):
-        last = say('{"type":"step","data":{"value":0}}')
-    assert last["data"]["done"] is True
-    assert say('{"type":"state"}')["data"]["step_count"] >= 8
+    while not (last := say('{"type":"step","data":{"value":0}}'))["data"]["done"]:
+        pass
+    assert last["data"]["observation"]["left"] == 8
+    assert say('{"type":"state"}')["data"]["step_count"] >= 3
     assert len(list(shared.ledger.links(attempt_of(shared, "openenv").number))) == 1
 
 
