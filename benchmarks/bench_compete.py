@@ -169,7 +169,7 @@ def main() -> None:
             rate = 100 * BATCH / (time.perf_counter() - begin)
             shares.append(rate * statistics.fmean(stepped(local, 300)))
         print(
-            f"steps/s of {BATCH} trials at once / local, without resets:"
+            f"steps/s of {BATCH} trials at once, with resets and what is kept / local steps/s:"
             f" {statistics.median(shares):.2f} (goal: 0.5 at least)"
         )
         envs.close()
