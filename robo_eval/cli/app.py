@@ -61,7 +61,6 @@ GROUPS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
         "calibrate": ("calibrate.app", ""),
         "replay": ("replay.replay", "Compare recorded motion with the simulator's."),
     },
-    "Competitions": {"compete": ("compete.app", "")},
     "Incidents": {"incidents": ("incidents.app", "")},
     "Competitions": {"compete": ("compete.app", "")},
     "Share": {

@@ -362,7 +362,7 @@ class RemoteVectorEnv(VectorEnv[Any, Any, Any]):
         return gymnasium.vector.utils.concatenate(space, self._seen, out)
 
     def _gathered(self, infos: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """Infos by their key, and where there is one; Gymnasium's own way costs more than a step."""
+        """Infos by their key; Gymnasium's own way to gather them costs more than a step."""
         found: dict[str, Any] = {}
         for name in dict.fromkeys(name for info in infos for name in info):
             found[name] = np.array([info.get(name, 0) for info in infos])

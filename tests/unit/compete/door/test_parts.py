@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from typing import Any
 
 import msgpack
@@ -187,3 +189,16 @@ def test_openpi_answers_become_actions() -> None:
     assert len(asked) == 2
     assert asked[0]["prompt"] == "balance"
     np.testing.assert_array_equal(asked[0]["state"], np.zeros(3))
+
+
+def test_a_participant_loads_neither_simulator_nor_server() -> None:
+    code = (
+        "import sys, gymnasium; gymnasium.spec('RoboEval/Remote-v0');"
+        "assert 'robo_eval.compete.client' not in sys.modules;"
+        "import robo_eval.compete.client;"
+        "heavy = ('pybullet', 'fastapi', 'uvicorn', 'sqlalchemy', 'robo_eval_sim.engine');"
+        "found = [one for one in heavy"
+        " if one in sys.modules]; assert not found, found"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

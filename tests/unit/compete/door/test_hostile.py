@@ -15,7 +15,7 @@ from websockets.exceptions import ConnectionClosed
 
 from robo_eval.agents.wire import decode, encode
 from robo_eval.compete.messages import RefusedError, message_of
-from tests.unit.compete.test_door import Raw
+from tests.unit.compete.door.test_door import Raw
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
