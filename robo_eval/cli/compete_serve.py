@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -40,6 +40,14 @@ def serve(
     ],
     host: HostOption = "127.0.0.1",
     port: PortOption = 8600,
+    names: Annotated[
+        list[str] | None,
+        typer.Option("--name", help="Name it is reached by, beside this machine's; may repeat."),
+    ] = None,
+    allow_plain: Annotated[
+        bool,
+        typer.Option("--allow-plain-http", help="Listen elsewhere: a proxy encrypts the way."),
+    ] = False,
     team: TeamOption = None,
     policy: PolicyOption = None,
     rehearse: Annotated[
@@ -55,23 +63,27 @@ def serve(
     import tempfile
 
     from robo_eval.compete.serving import opened, rehearsed
+    from robo_eval.web.serve import check_address
 
+    check_address(host, is_tls=False, allow_plain=allow_plain)
+    where: dict[str, Any] = {
+        "host": host, "port": port, "names": names or (), "allow_plain": allow_plain,
+        "workers": workers,
+    }  # fmt: skip
     if not rehearse:
-        _serve(opened(file, out), host, port, team or (), policy or (), workers)
+        _serve(opened(file, out), team or (), policy or (), **where)
         return
     with tempfile.TemporaryDirectory(prefix="robo-eval-rehearsal-") as folder:
         say("this is a rehearsal: it has other seeds, and nothing is kept")
         ledger = rehearsed(file, Path(folder) / "rehearsal")
-        _serve(ledger, host, port, team or (), policy or (), workers)
+        _serve(ledger, team or (), policy or (), **where)
 
 
 def _serve(
     ledger: Ledger,
-    host: str,
-    port: int,
     teams: Sequence[str],
     policies: Sequence[str],
-    workers: int | None,
+    **where: Any,  # noqa: ANN401 - as `Serving` takes them
 ) -> None:
     import sys
 
@@ -79,7 +91,7 @@ def _serve(
     from robo_eval.compete.serving import Serving, tokens_of
 
     calls = Calls.of(policies)
-    serving = Serving(ledger, host=host, port=port, workers=workers)
+    serving = Serving(ledger, **where)
     say(f"{ledger.competition.name} is served at {serving.url} until Ctrl-C")
     say(f"commitment {ledger.meta()['commitment']}")
     for name, token in tokens_of(ledger, teams).items():
@@ -151,7 +163,7 @@ def practice(
     with tempfile.TemporaryDirectory(prefix="robo-eval-practice-") as folder:
         ledger = rehearsed(file, Path(folder) / "practice")
         if agent is None and factory is None:
-            _serve(ledger, "127.0.0.1", port, ["you"], (), None)
+            _serve(ledger, ["you"], (), port=port)
             return
         from robo_eval.compete.practice import practised
 

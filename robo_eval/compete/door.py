@@ -20,6 +20,7 @@ from robo_eval.compete.ledger import Team
 from robo_eval.compete.link import REPLACED
 from robo_eval.compete.messages import Hello, Message, RefusedError, message_of
 from robo_eval.compete.room import Room
+from robo_eval.web.security import Guarded
 
 _HELLO_S: Final = 10.0
 """A connection that has not introduced itself by then is closed."""
@@ -28,8 +29,13 @@ _REFUSED: Final = 4000
 _TOO_LARGE: Final = 1009
 
 
-def make_app(house: House) -> FastAPI:
-    """The application of a competition; `house` is started and closed with it."""
+def make_app(house: House, names: Iterable[str]) -> FastAPI:
+    """The application of a competition; `house` is started and closed with it.
+
+    Args:
+        house: The server without its wires.
+        names: Names it is reached by, beside any address.
+    """
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
@@ -46,6 +52,7 @@ def make_app(house: House) -> FastAPI:
         lifespan=lifespan,
     )
     app.state.house = house
+    app.add_middleware(Guarded, names=names, most_message=house.limits.message_bytes)
 
     @app.get("/v1/competition")
     async def competition() -> dict[str, Any]:

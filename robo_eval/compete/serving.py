@@ -16,11 +16,11 @@ from typing import Any, Final
 
 from robo_eval.compete.ledger import Ledger
 from robo_eval.core.errors import CheckFailedError, InputError, MissingExtraError, pip_install
+from robo_eval.web.serve import address, check_address, listening
 
 PORT: Final = 8600
 _START_S: Final = 180.0
 _STOP_S: Final = 5
-_BACKLOG: Final = 1024
 
 
 class Serving:
@@ -32,13 +32,17 @@ class Serving:
         port: Port; 0 takes a free one.
         workers: Simulator processes; None for one a core.
         world_limit_s: How long a simulator may say nothing before it counts as hung, seconds.
+        names: Names it is reached by, beside that of this machine and any address.
+        allow_plain: Listen on other addresses than this machine's own, where something else
+            encrypts the way.
 
     Attributes:
         url: Where it is.
         house: The server without its wires.
 
     Raises:
-        InputError: If the address cannot be listened at.
+        InputError: If the address cannot be listened at, or tokens would cross a network in the
+            clear.
         MissingExtraError: If the server's packages are not installed.
     """
 
@@ -50,7 +54,10 @@ class Serving:
         port: int = PORT,
         workers: int | None = None,
         world_limit_s: float = 60.0,
+        names: Sequence[str] = (),
+        allow_plain: bool = False,
     ) -> None:
+        check_address(host, is_tls=False, allow_plain=allow_plain)
         try:
             import uvicorn
             import websockets  # noqa: F401 - uvicorn finds it by itself
@@ -59,21 +66,18 @@ class Serving:
             from robo_eval.compete.door import make_app
             from robo_eval.compete.house import House
         except ImportError as err:
-            extra = "remote" if err.name == "websockets" else "server"
             raise MissingExtraError(
-                f"serving a competition needs {err.name}: {pip_install(extra)}"
+                f"serving a competition needs {err.name}: {pip_install('server')}"
             ) from err
-        self._listener = _listening(host, port)
-        name = self._listener.getsockname()
-        shown = f"[{host}]" if ":" in host else host
-        self.url = f"http://{shown}:{name[1]}/"
+        self._listener = listening(host, port)
+        self.url = address(host, self._listener.getsockname()[1], is_tls=False)
         self._stack = contextlib.ExitStack()
         self._stack.enter_context(contextlib.closing(self._listener))
         server = self._stack.enter_context(_named(ledger.folder))
         arena = Arena(workers, limit_s=world_limit_s)
         self.house = House(ledger, arena, server)
         config = uvicorn.Config(
-            make_app(self.house),
+            make_app(self.house, ("localhost", host, socket.gethostname(), *names)),
             log_level="error",
             server_header=False,
             # A proxy on this machine says how and from where a client came.
@@ -152,16 +156,6 @@ def _named(folder: Path) -> Iterator[str]:
         finally:
             os.close(descriptor)
         return
-
-
-def _listening(host: str, port: int) -> socket.socket:
-    try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        family, _, _, _, where = found[0]
-        return socket.create_server(where[:2], family=family, backlog=_BACKLOG)
-    except (OSError, OverflowError, UnicodeError) as err:
-        reason = getattr(err, "strerror", None) or err
-        raise InputError(f"{host}, port {port}: cannot be listened on: {reason}") from err
 
 
 def opened(file: Path, folder: Path) -> Ledger:

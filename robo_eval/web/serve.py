@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 _LOG: Final = logging.getLogger(__name__)
 _STOP_S: Final = 5
 """How long answers on their way are waited for."""
+_BACKLOG: Final = 1024
+"""Connections that may wait: many agents come at once."""
 
 
 def serve(
@@ -60,7 +62,7 @@ def serve(
         raise
     except ImportError as err:
         raise MissingExtraError(f"the web page needs {err.name}: {pip_install('server')}") from err
-    with closing(_listening(host, port)) as listener:
+    with closing(listening(host, port)) as listener:
         config = uvicorn.Config(
             app,
             ssl_certfile=cert,
@@ -112,12 +114,16 @@ def _is_this_machine(host: str) -> bool:
         return host == "localhost"
 
 
-def _listening(host: str, port: int) -> socket.socket:
-    """A socket that browsers can connect to from now on."""
+def listening(host: str, port: int) -> socket.socket:
+    """A socket that can be connected to from now on.
+
+    Raises:
+        InputError: If the address cannot be listened on.
+    """
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family, _, _, _, where = found[0]
-        return socket.create_server(where[:2], family=family)
+        return socket.create_server(where[:2], family=family, backlog=_BACKLOG)
     except (OSError, OverflowError, UnicodeError) as err:
         reason = getattr(err, "strerror", None) or err
         raise InputError(f"{host}, port {port}: cannot be listened on: {reason}") from err

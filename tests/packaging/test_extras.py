@@ -89,6 +89,16 @@ plan-size width --rate 0.5 --to 0.1
 plan-size at-least --rate 0.5
 plan-size difference --first 0.5 --second 0.6
 plan-size hours --per-100-h 1
+compete new competition.yaml
+compete serve competition.yaml --out cup --port 0
+compete team cup first
+compete beacon cup 7
+compete leaderboard cup
+compete close cup
+compete reveal cup
+compete check cup
+compete try http://127.0.0.1:9
+compete practice competition.yaml --agent balancer
 incidents init --log log.db --station a
 incidents add bumped -r arm -s minor --side real -w 2026-01-01T00:00:00Z --by me --log log.db
 incidents nil --since 2026-01-01T00:00:00Z --until now -r arm --side real --by me --log log.db
@@ -219,7 +229,7 @@ def check_every_verb(bare: Callable[..., Ended], commands: Any, extra: str, fold
     named = set()
     for command in COMMANDS:
         # It would go on for ever where nothing is missing.
-        endless = command.startswith("serve-policy")
+        endless = command.startswith(("serve-policy", "compete serve", "compete practice"))
         done = bare(*shlex.split(command), folder=folder, endless=endless)
         assert done.code in ((0, 1, 2, -14) if endless else (0, 1, 2)), (command, done)
         assert "Traceback" not in done.err, (command, done)

@@ -30,12 +30,14 @@ tasks:
     kwargs: {balls: 0}
 policies: [balancer, random]
 episodes: 1
+# On a busy machine actions come late, and the pole may fall before the second tick. This start is
+# ten times as near to upright as most, at both levels, and so it falls 0.7 s later.
+seeds: {first: 1813}
 sides: [sim, twin]
 order: interleaved
 metrics: {resamples: 200}
 injections:
-  # Early: on a busy machine actions come late, and the pole may fall within ten ticks. A replay
-  # is compared from the fifth tick on.
+  # Early for the same reason. A replay is compared from the fifth tick on.
   - {fault: command_dropout, episode: 0, level: 0, policy: balancer, tick: 1, ticks: 3}
   - {fault: estop, episode: 0, level: 9, policy: balancer, tick: 6}
 """
@@ -148,7 +150,7 @@ def test_pairs_from_plan_to_report(cli, plan, robot, tmp_path):
     assert json.loads((trial / "preflight.json").read_text())["passed"] is True
 
     # The provoked emergency stop ended its episode and is one incident; the fault is noted.
-    stopped = twin["t0-l09-easy-balancer-s1000-twin"]
+    stopped = twin["t0-l09-easy-balancer-s1813-twin"]
     assert (stopped["end_reason"], stopped["success"]) == ("safety_stop", 0)
     with open_log(trial, read_only=True) as log:
         (incident,) = log.incidents()
@@ -167,7 +169,7 @@ def test_pairs_from_plan_to_report(cli, plan, robot, tmp_path):
         }
     assert pressed == {True, False}
     (fault,) = notes(trial, "faults")
-    disturbed = twin["t0-l00-easy-balancer-s1000-twin"]
+    disturbed = twin["t0-l00-easy-balancer-s1813-twin"]
     is_overcome = disturbed["success"] or disturbed["ticks"] >= 1 + 3 + 50
     assert (fault["episode_id"], fault["fault"], fault["injected"], fault["recovered"]) == (
         disturbed["episode_id"], "command_dropout", "true", "true" if is_overcome else "false",
