@@ -77,10 +77,6 @@ class Competition(Section):
     a plan. Participants are told the environments, and nothing else of them."""
     trials: TrialsPlan
     """Trials of each cell."""
-    hints: Annotated[Count, Field(ge=-1, le=3)] = -1
-    """How much participants are told of a novelty: -1 nothing, 0 its level, to 3 all."""
-    feedback: Annotated[Count, Field(ge=0)] = 0
-    """Messages of feedback a team may ask for in a trial after it declared novelty."""
     attempts: Annotated[Count, Field(ge=1, le=1_000)] = 1
     """How often a team may play the whole."""
     limits: Limits = Field(default_factory=Limits)

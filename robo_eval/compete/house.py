@@ -288,7 +288,6 @@ class House:
             "tasks": list(self.tasks),
             "episodes_per_trial": its.trials.episodes,
             "condition": its.trials.condition,
-            "hints": its.hints,
             "attempts": its.attempts,
             "opens": its.opens,
             "closes": its.closes,

@@ -27,7 +27,6 @@ from robo_eval.core.errors import PlanError
         ({"tasks": [{"levels": [1]}, {"levels": [1]}]}, "tasks.1", "same environment"),
         ({"attempts": 0}, "attempts", "1"),
         ({"limits": {"idle_s": 0}}, "limits.idle_s", "0"),
-        ({"hints": 4}, "hints", "3"),
     ],
 )
 def test_what_cannot_be_is_refused_with_file_field_and_remedy(contest, changed, field, remedy):
