@@ -398,9 +398,13 @@ def _record(
 
 
 def shown_to(plan: TrialPlan, planned: PlannedEpisode, novelty: object) -> dict[str, Any]:
-    """What a policy is told of the novelty of an episode: nothing but where it is the informed."""
+    """What a policy is told of the novelty of an episode: nothing but where it is the informed.
+
+    That is a copy: whatever it does to it, the log says what was drawn.
+    """
     name = plan.policies[planned.policy].name
-    return {"novelty": novelty} if plan.trials and plan.trials.informed == name else {}
+    is_told = plan.trials is not None and plan.trials.informed == name
+    return {"novelty": copy.deepcopy(novelty)} if is_told else {}
 
 
 def _is_plain(value: object) -> bool:

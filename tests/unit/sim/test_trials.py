@@ -29,7 +29,9 @@ class Buttons(gymnasium.Env):
     def __init__(self, novelty=None, onset=None):
         self._shift = int((novelty or {}).get("shift", 0))
         self._onset = onset or 0
-        self.novelty = {"name": "shift" if novelty else "none", "begins": self._onset}
+        self.novelty = {
+            "name": "shift" if novelty else "none", "begins": self._onset, "drawn": {"force": 2.0}
+        }
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
@@ -59,6 +61,8 @@ class Learner:
 
     def begin_episode(self, info):
         self.told.append(info)
+        if self.does == "rewrites":
+            info["novelty"]["drawn"]["force"], info["novelty"]["more"] = [object()], float("nan")
 
     def reset(self, *, seed=None):
         pass
@@ -79,7 +83,7 @@ class Learner:
             return {"probability": 1.5}
         told = self.told[-1]
         said = f"{self.trials} {len(self.told)} {told['novelty_indicator']} {told.get('novelty')}"
-        return {"probability": min(1.0, self.changes / 2), "entity": said}
+        return {"probability": min(1.0, self.changes / 2), "entity": said[:100]}
 
 
 class Stubborn:
@@ -221,6 +225,15 @@ def test_an_onset_is_told_where_it_is_given_and_novelty_to_the_informed_alone(tm
     hidden = play(plan_of("count: 1, episodes: 3, onset: 1"), tmp_path / "hidden")
     told = [row.novelty["trial"].get("declared", {}).get("entity", "") for row in hidden.values()]
     assert {one.split(" ", 2)[2] for one in told if one} == {"None None"}
+
+
+def test_what_the_informed_does_to_what_it_is_told_is_its_own(tmp_path):
+    rows = play(
+        plan_of("count: 1, episodes: 3, onset: 1, informed: learner", does="rewrites"),
+        tmp_path / "t",
+    )
+    assert all(row.novelty["drawn"] == {"force": 2.0} for row in rows.values())
+    assert not any("more" in row.novelty or row.fault_by for row in rows.values())
 
 
 def test_novelty_begins_inside_the_first_novel_episode_alone(tmp_path):
