@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -35,19 +36,28 @@ class Informed(Balancer):
 
 
 def told_robot(novelty: Mapping[str, Any]) -> NominalParameters:
-    """The robot of an episode, by the record of its novelty.
+    """The robot of an episode, by the record of its novelty; usual where that says no size.
 
     Example:
         >>> told_robot({"name": "cart_mass", "parameters": {"cart_mass": 5.0}}).cart_mass_kg
         5.0
     """
-    drawn = novelty.get("parameters") or {}
-    scale = float(drawn.get("factor", 1.0)) if novelty.get("name") == "pole_length" else 1.0
+    drawn: dict[str, object] = {}
+    for name, value in (novelty.get("parameters") or {}).items():
+        drawn.update(value if isinstance(value, Mapping) else {name: value})  # by axis, or plain
+
+    def told(name: str, usual: float) -> float:
+        value = drawn.get(name)
+        is_size = isinstance(value, int | float) and math.isfinite(value) and value > 0.0
+        return float(value) if is_size else usual  # type: ignore[arg-type]
+
+    is_longer = "pole_length" in str(novelty.get("name")).split(" + ")
+    scale = told("factor", 1.0) if is_longer else 1.0
     inertia = tuple(scale**3 * moment for moment in NOMINAL.pole_inertia_kg_m2)
     return replace(
         NOMINAL,
-        cart_mass_kg=float(drawn.get("cart_mass", NOMINAL.cart_mass_kg)),
-        gravity_m_s2=float(drawn.get("gravity", NOMINAL.gravity_m_s2)),
+        cart_mass_kg=told("cart_mass", NOMINAL.cart_mass_kg),
+        gravity_m_s2=told("gravity", NOMINAL.gravity_m_s2),
         pole_mass_kg=scale * NOMINAL.pole_mass_kg,
         pole_com_height_m=scale * NOMINAL.pole_com_height_m,
         pole_inertia_kg_m2=(inertia[0], inertia[1], inertia[2]),

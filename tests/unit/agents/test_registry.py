@@ -49,7 +49,7 @@ class Own:
 
 def test_the_baseline_agents_are_found():
     assert {
-        *("random", "nothing", "balancer", "lookahead", "adaptive"),
+        *("random", "nothing", "balancer", "lookahead", "adaptive", "informed"),
         *("pick-place", "drawer", "arm-random", "arm-still"),
     } == set(agent_names())
 
