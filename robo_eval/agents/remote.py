@@ -152,6 +152,8 @@ class RemotePolicy:
 
     def _check_memory(self) -> None:
         if self._in_trial and not self._link.is_open:
+            if self._link.spoilt:
+                raise RemotePolicyError(f"{self.url}: its trial ended: {self._link.spoilt}")
             raise LinkLostError(
                 f"{self.url}: the connection broke, and what the policy remembered of its trial is"
                 " gone"
@@ -167,8 +169,7 @@ class RemotePolicy:
         round_trip_s = time.monotonic() - begin_s
         problem = _problem_of(answer, self._link.chunk)
         if problem:
-            self._link.close()
-            raise RemotePolicyError(f"{self.url}: the policy answered with {problem}")
+            raise self._link.spoil(f"the policy answered with {problem}")
         actions: list[Any] = answer["value"]
         self.latency.add(round_trip_s, float(answer["inference_s"]), len(actions))
         return actions
@@ -237,6 +238,10 @@ class _Link:
     """One connection to a server; closed for good by whatever goes wrong with it.
 
     An answer that the server marks as an error leaves it open: the next episode may go well.
+
+    Attributes:
+        is_open: Whether anything can be asked.
+        spoilt: What the policy did that closed it; empty if that was not the policy.
     """
 
     def __init__(self, url: str, timeout_s: float, start_timeout_s: float) -> None:
@@ -249,6 +254,7 @@ class _Link:
         self._opened = contextlib.ExitStack()
         self._connection = _connect(self._opened, url, timeout_s, start_timeout_s)
         self.is_open = True
+        self.spoilt = ""
         try:
             hello = self.ask("hello", "hello", protocol=PROTOCOL)
             self.name, self.digest, self.chunk = _checked_hello(url, hello)
@@ -275,9 +281,8 @@ class _Link:
             said = " ".join(str(answer.get("message")).split())[:300]
             raise RemotePolicyError(f"{self._url}: {said}")
         if answer["type"] != expected or answer.get("id") != self._number:
-            self.close()
-            raise RemotePolicyError(
-                f"{self._url}: answered {kind} {self._number} with {answer['type'][:40]!r}"
+            raise self.spoil(
+                f"answered {kind} {self._number} with {answer['type'][:40]!r}"
                 f" {str(answer.get('id'))[:20]!r}"
             )
         self._answered.add(kind)
@@ -294,15 +299,21 @@ class _Link:
             found = decode(answer)
             is_done = True
         except TimeoutError as err:
-            raise RemotePolicyError(f"{self._url}: no answer within {timeout_s:g} s") from err
+            raise self.spoil(f"no answer within {timeout_s:g} s") from err
         except InputError as err:
-            raise RemotePolicyError(f"{self._url}: answered with garbage: {err}") from err
+            raise self.spoil(f"answered with garbage: {err}") from err
         except (self._closed, OSError) as err:
             raise LinkLostError(f"{self._url}: the connection is lost: {_line(err)}") from err
         finally:
             if not is_done:
                 self.close()
         return found
+
+    def spoil(self, problem: str) -> RemotePolicyError:
+        """Close it for what the policy answered, or did not; returns the error to raise."""
+        self.spoilt = problem
+        self.close()
+        return RemotePolicyError(f"{self._url}: {problem}")
 
     def close(self) -> None:
         """Say good-bye; may be called again."""

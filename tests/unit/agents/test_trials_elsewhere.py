@@ -10,19 +10,23 @@ from typing import Any
 
 import pytest
 
-from robo_eval.agents.confined import ConfinedPolicy, PolicyError
+from robo_eval.agents.confined import ConfinedPolicy, PolicyError, fault_of
 from robo_eval.agents.registry import load_policy
 from robo_eval.agents.remote import LinkLostError, RemotePolicy, RemotePolicyError
 from robo_eval.agents.serve import PolicyServer
+from robo_eval.core.kinds import FaultBy
 from robo_eval.core.plan import PolicyPlan
 from robo_eval.core.trials import InTrial, asked_to_declare, begin_in_trial
 
 MODULE = """
+import threading
+
+
 class Counts:
     name, digest = "counts", "counts-1"
 
-    def __init__(self, bad=False):
-        self.bad, self.trials, self.acts, self.told = bad, 0, 0, None
+    def __init__(self, bad=False, hangs=False):
+        self.bad, self.hangs, self.trials, self.acts, self.told = bad, hangs, 0, 0, None
 
     def begin_trial(self):
         self.trials += 1
@@ -35,10 +39,12 @@ class Counts:
 
     def act(self, observation):
         self.acts += 1
-        return self.acts
+        if self.hangs and self.acts == 3:
+            threading.Event().wait(self.hangs)
+        return self.acts if self.bad != "act" else float("nan")
 
     def declare(self):
-        if self.bad:
+        if self.bad is True:
             return {"probability": 7}
         return {"probability": self.acts / 100, "entity": f"{self.trials} {self.told}"}
 
@@ -70,7 +76,7 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[.
             server = PolicyServer(lambda: load_policy(plan.name, plan.factory, plan.kwargs), port=0)
             server.start()
             opened.callback(server.stop)
-            policy = RemotePolicy(server.url)
+            policy = RemotePolicy(server.url, timeout_s=0.1 if "hangs" in kwargs else 2.0)
             policy.server = server  # type: ignore[attr-defined]
             return policy
 
@@ -142,4 +148,21 @@ def test_a_connection_that_breaks_ends_the_trial(made: Callable[..., Any]) -> No
     with pytest.raises(LinkLostError, match="remembered"):
         begin_in_trial(policy, place, {})
     with pytest.raises(LinkLostError, match="remembered"):
+        policy.reset(seed=3)
+
+
+@pytest.mark.parametrize(
+    ("does", "said"), [({"hangs": 0.5}, "no answer within"), ({"bad": "act"}, "not finite")]
+)
+def test_what_the_policy_ended_is_by_the_policy_for_the_rest_of_its_trial(
+    made: Callable[..., Any], does: dict[str, Any], said: str
+) -> None:
+    policy = made("remote", **does)
+    with pytest.raises(RemotePolicyError, match=said):
+        played(policy)
+    for place in places(3)[1:]:
+        with pytest.raises(RemotePolicyError, match=f"its trial ended: .*{said}") as caught:
+            begin_in_trial(policy, place, {})
+        assert fault_of(caught.value) is FaultBy.POLICY
+    with pytest.raises(RemotePolicyError, match=said):
         policy.reset(seed=3)
