@@ -14,6 +14,8 @@ from robo_eval.core.errors import InputError
 from robo_eval.core.policy import Policy
 from robo_eval.core.trials import METHODS, call_if_there, checked_declaration
 
+FAILED: Final = "the policy failed"
+"""What an error that the policy raised begins with."""
 _KINDS: Final = ("hello", "reset", "act", *METHODS)
 
 
@@ -110,7 +112,7 @@ class Session:
         except InputError as err:
             return _error(number, str(err))
         except (Exception, SystemExit) as err:  # noqa: BLE001 - the client is told, and goes on
-            return _error(number, f"the policy failed: {type(err).__name__}: {err}")
+            return _error(number, f"{FAILED}: {type(err).__name__}: {err}")
 
     def _check(self, message: Mapping[str, Any]) -> None:
         kind, number = message["type"], message.get("id")

@@ -16,12 +16,13 @@ import numpy as np
 from gymnasium import spaces
 
 from robo_eval.agents.remote import RemotePolicy
+from robo_eval.agents.session import FAILED
 from robo_eval.core.errors import InputError, PlanError, RoboEvalError, said
 from robo_eval.core.plan import TrialPlan
 from robo_eval.core.policy import Policy, is_action
 from robo_eval.core.schedule import PlannedEpisode, policy_seed
 from robo_eval.core.task import task_of
-from robo_eval.core.trials import begin_in_trial
+from robo_eval.core.trials import asked_to_declare, begin_in_trial
 from robo_eval.core.wording import counted
 from robo_eval.metrics.scoring import reward_of
 from robo_eval_sim.beat import Asked
@@ -110,6 +111,7 @@ class _Probe:
         for start in range(_STARTS):
             problem = self._problem(policy, replace(planned, seed=planned.seed + start))
             if not problem:
+                self._check_declaration(policy, planned)
                 return
         raise PlanError(problem)
 
@@ -175,6 +177,28 @@ class _Probe:
             )
         self._stepped.add(index)
         return ""
+
+    def _check_declaration(self, policy: Policy, planned: PlannedEpisode) -> None:
+        """Refuse a policy of a trial that declares what cannot be used; tell what it raises.
+
+        One action is less than an episode, and may be too little to go by.
+
+        Raises:
+            PlanError: If what it declares cannot be used.
+        """
+        if planned.trial is None:
+            return
+        who = f"policies.{planned.policy}: {policy.name!r}"
+        self._tell(Step(who, Asked.DECLARE))
+        try:
+            asked_to_declare(policy, planned.trial)
+        except BaseException as err:  # noqa: BLE001 - whatever it raises is told
+            if isinstance(err, RoboEvalError) and FAILED not in str(err):
+                raise PlanError(f"{who}: {err}") from err
+            self._tell(
+                f"{who}: declare() raised {said(err)} after one action; after an episode, that is"
+                " a fault by the policy"
+            )
 
     def _start(self, env: gymnasium.Env[Any, Any], planned: PlannedEpisode) -> Any:  # noqa: ANN401
         """What is seen first; of each start once, because building a world takes long."""

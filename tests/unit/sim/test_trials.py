@@ -81,6 +81,10 @@ class Learner:
     def declare(self):
         if self.does == "lies":
             return {"probability": 1.5}
+        if self.does == "says nothing":
+            time.sleep(1e6)
+        if self.does == "needs more":
+            raise ValueError("too few")
         told = self.told[-1]
         said = f"{self.trials} {len(self.told)} {told['novelty_indicator']} {told.get('novelty')}"
         return {"probability": min(1.0, self.changes / 2), "entity": said[:100]}
@@ -288,6 +292,25 @@ def test_every_policy_plays_the_same_trials():
 
 def test_a_policy_is_checked_as_a_trial_begins():
     assert check_plan(plan_of("count: 1, episodes: 3, onset: 0, informed: learner")) == []
+
+
+@pytest.mark.parametrize(
+    ("does", "said"),
+    [
+        ("lies", r"policies\.0: 'learner': declare\(\): probability: .* given 1\.5"),
+        ("says nothing", "the policy did not declare within 0.5 s; if it needs longer, raise"),
+    ],
+)
+def test_a_policy_whose_declarations_cannot_be_used_is_refused(does, said):
+    plan = plan_of("count: 1, episodes: 3, onset: 1", does=does, more="decision_timeout_s: 0.5\n")
+    with pytest.raises(PlanError, match=said):
+        check_plan(plan)
+
+
+def test_a_policy_that_cannot_declare_after_one_action_is_told_and_plays():
+    told = check_plan(plan_of("count: 1, episodes: 3, onset: 1", does="needs more"))
+    assert len(told) == 1
+    assert "policies.0: 'learner': declare() raised ValueError: too few" in told[0]
 
 
 def test_a_level_that_cannot_begin_inside_an_episode_is_refused():
