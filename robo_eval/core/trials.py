@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, Strict, field_validator, model_validator
 
-from robo_eval.core.errors import InputError
+from robo_eval.core.errors import InputError, PlanError
 from robo_eval.core.plain import plain
 from robo_eval.core.wording import counted
 from robo_eval.core.yaml_form import Count, Section, validated
 
 METHODS: Final = ("begin_trial", "begin_episode", "declare")
 """What a policy may have for trials; see docs/trials.md."""
-Share = Annotated[float, Field(ge=0.0, le=1.0)]
+_MOST_LEVELS: Final = 1_000
+"""Levels that a declaration may name."""
+Share = Annotated[float, Strict(), Field(ge=0.0, le=1.0)]
+"""A number from 0 to 1; `yes` and texts are none."""
 Word = Annotated[str, Field(max_length=100)]
 
 
@@ -180,7 +184,7 @@ class InTrial:
 class LevelGuess(Section):
     """How probable an agent thinks a level is."""
 
-    level_number: Annotated[Count, Field(ge=0)]
+    level_number: Annotated[Count, Field(ge=0, lt=2**31)]
     probability: Share
 
 
@@ -203,6 +207,8 @@ class Declaration(Section):
     @field_validator("levels")
     @classmethod
     def _add_up(cls, levels: tuple[LevelGuess, ...]) -> tuple[LevelGuess, ...]:
+        if len(levels) > _MOST_LEVELS:
+            raise ValueError(f"must be {_MOST_LEVELS:,} at most, given {len(levels):,}")
         numbers = [one.level_number for one in levels]
         if len(set(numbers)) < len(numbers):
             raise ValueError("must be of different levels")
@@ -227,17 +233,26 @@ def checked_declaration(answer: object) -> dict[str, Any] | None:
     if answer is None:
         return None
     try:
-        given = plain(answer)
-    except TypeError as err:
+        given = json.loads(json.dumps(answer, default=_towards_json))
+        stated = validated(
+            given if isinstance(given, dict) else {"probability": given}, Declaration, "declare()"
+        )
+    except PlanError as err:  # no plan is at fault
+        raise InputError(str(err)) from err
+    except (TypeError, ValueError, RecursionError) as err:
         raise InputError(f"declare(): {err}") from err
-    stated = validated(
-        given if isinstance(given, dict) else {"probability": given}, Declaration, "declare()"
-    )
     return {
         name: value
         for name, value in stated.model_dump(mode="json").items()
         if name in ("probability", "threshold") or value not in (None, [])
     }
+
+
+def _towards_json(value: object) -> Any:  # noqa: ANN401 - JSON has no narrower type
+    """What JSON knows better; `plain` alone would hide which number is not finite."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    return value.tolist() if hasattr(value, "tolist") else plain(value)
 
 
 def begin_in_trial(policy: Any, place: InTrial | None, shown: Mapping[str, Any]) -> None:  # noqa: ANN401

@@ -199,7 +199,7 @@ def _problem(problem: ErrorDetails, model: type[BaseModel]) -> str:
     if kind == "value_error":
         # Ours; it begins with the field within the section, or with what is wrong with the field.
         text = problem["msg"].removeprefix("Value error, ")
-        is_of_field = text.startswith(("is ", "holds ", "must be ", "unknown "))
+        is_of_field = text.startswith(("is ", "holds ", "must ", "unknown "))
         return f"{field}{': ' if is_of_field else '.'}{text}" if field else text
     if kind == "string_pattern_mismatch" and location[-1] != "name":
         return f"{field}: does not look like one, given {given!r:.80}"

@@ -192,7 +192,7 @@ class _Probe:
         self._tell(Step(who, Asked.DECLARE))
         try:
             asked_to_declare(policy, planned.trial)
-        except BaseException as err:  # noqa: BLE001 - whatever it raises is told
+        except BaseException as err:
             if isinstance(err, RoboEvalError) and FAILED not in str(err):
                 raise PlanError(f"{who}: {err}") from err
             self._tell(

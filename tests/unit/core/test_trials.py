@@ -1,5 +1,8 @@
 """Trials of a plan: what is refused, and that plans without them are what they were."""
 
+from types import MappingProxyType
+
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,6 +10,11 @@ from hypothesis import strategies as st
 from robo_eval.core.errors import InputError, PlanError
 from robo_eval.core.plan import locked_text, parse_plan
 from robo_eval.core.trials import TrialsPlan, checked_declaration
+
+
+def guess(number, probability=0.9):
+    return {"level_number": number, "probability": probability}
+
 
 HEAD = "name: x\ntasks: [{levels: [1]}]\npolicies: [nothing, random]\n"
 
@@ -86,16 +94,42 @@ def test_a_trial_begins_without_novelty(episodes, data, share, number, seed):
         ({"probability": 0.5, "levels": [{"level_number": 1, "probability": 0.6}] * 2}, "levels"),
         (object(), "object"),
         ([0.5], "probability"),
+        (float("nan"), r"^declare\(\): probability: must be a finite number, given nan$"),
+        (np.float32("nan"), r"^declare\(\): probability: must be a finite number, given nan$"),
+        ({"probability": 0.5, "threshold": np.array(np.inf)}, "threshold: .* given inf"),
+        (MappingProxyType({"probability": -np.inf}), "probability: .* given -inf"),
+        (10**400, "probability: must be a number"),
+        pytest.param(10**5000, "^declare", id="huge"),
+        ({0.5: {0.5}}, "declare"),
+        (
+            {"probability": 0.5, "levels": [guess(1), guess(2)]},
+            r"^declare\(\): levels: must have probabilities that add up to 1",
+        ),
+        (True, r"^declare\(\): probability: must be a number, given True$"),
+        (np.True_, r"^declare\(\): probability: must be a number, given True$"),
+        ("0.5", r"^declare\(\): probability: must be a number, given '0.5'$"),
+        ({"probability": 0.5, "threshold": False}, r"threshold: must be a number, given False"),
+        ({"probability": 0.5, "levels": [guess(3, True)]}, r"levels\.0\.probability: must be a n"),
+        (
+            {"probability": 0.5, "levels": [guess(k, 0) for k in range(1001)]},
+            r"^declare\(\): levels: must be 1,000 at most, given 1,001$",
+        ),
+        ({"probability": 0.5, "levels": [guess(2**31)]}, r"levels\.0\.level_number: .* 2147483648"),
     ],
 )
 def test_a_declaration_that_cannot_be_is_refused(answer, said):
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=said) as caught:
         checked_declaration(answer)
+    assert not isinstance(caught.value, PlanError)  # no plan is at fault
+
+
+def test_a_declaration_may_be_of_many_levels_and_any_mapping():
+    levels = [guess(2**31 - 1 - k, 0) for k in range(1000)]
+    said = checked_declaration(MappingProxyType({"probability": 1, "levels": levels}))
+    assert said == {"probability": 1.0, "threshold": 0.5, "levels": levels}
 
 
 def test_a_declaration_may_be_of_numpy():
-    import numpy as np
-
     levels = [{"level_number": np.int64(6), "probability": np.float32(0.5)}]
     said = checked_declaration({"probability": np.float32(0.25), "levels": levels})
     assert said == {
