@@ -280,6 +280,15 @@ def asked_to_declare(policy: Any, place: InTrial | None) -> dict[str, Any] | Non
 
 
 def call_if_there(policy: Any, method: str, *given: object) -> Any:  # noqa: ANN401
-    """What a method of a policy answers; None if it has none of this name."""
+    """What a method of a policy answers; None if it has none of this name.
+
+    What it raises carries the name as a note.
+    """
     found = getattr(policy, method, None)
-    return found(*given) if callable(found) else None
+    if not callable(found):
+        return None
+    try:
+        return found(*given)
+    except BaseException as err:
+        err.add_note(method)
+        raise

@@ -22,7 +22,7 @@ from robo_eval.core.plan import TrialPlan
 from robo_eval.core.policy import Policy, is_action
 from robo_eval.core.schedule import PlannedEpisode, policy_seed
 from robo_eval.core.task import task_of
-from robo_eval.core.trials import asked_to_declare, begin_in_trial
+from robo_eval.core.trials import METHODS, asked_to_declare, begin_in_trial
 from robo_eval.core.wording import counted
 from robo_eval.metrics.scoring import reward_of
 from robo_eval_sim.beat import Asked
@@ -140,6 +140,9 @@ class _Probe:
             self._tell(Step(who, Asked.ACT))
             action = policy.act(copy.deepcopy(observation))
         except BaseException as err:  # noqa: BLE001 - whatever it raises is told
+            method = (getattr(err, "__notes__", None) or [""])[-1]
+            if method in METHODS:
+                return f"policies.{planned.policy}: {policy.name!r}: {method}() raised {said(err)}"
             return (
                 f"{who}: {said(err)}; it was given {_described(env.observation_space)}, and"
                 f" {_needed(env)}"

@@ -58,8 +58,12 @@ class Learner:
 
     def begin_trial(self):
         self.trials += 1
+        if self.does == "begins no trial":
+            raise RuntimeError("not today")
 
     def begin_episode(self, info):
+        if self.does == "begins no episode":
+            raise RuntimeError("not today")
         self.told.append(info)
         if self.does == "rewrites":
             info["novelty"]["drawn"]["force"], info["novelty"]["more"] = [object()], float("nan")
@@ -305,6 +309,14 @@ def test_a_policy_whose_declarations_cannot_be_used_is_refused(does, said):
     plan = plan_of("count: 1, episodes: 3, onset: 1", does=does, more="decision_timeout_s: 0.5\n")
     with pytest.raises(PlanError, match=said):
         check_plan(plan)
+
+
+@pytest.mark.parametrize("method", ["begin_trial", "begin_episode"])
+def test_a_policy_that_cannot_begin_is_refused_by_the_name_of_the_method(method):
+    plan = plan_of(does=method.replace("_", "s no "))
+    with pytest.raises(PlanError, match=rf"policies\.0: 'learner'.*{method}\(\) raised") as caught:
+        check_plan(plan)
+    assert str(caught.value).endswith(f"{method}() raised RuntimeError: not today")
 
 
 def test_a_policy_that_cannot_declare_after_one_action_is_told_and_plays():
