@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from robo_eval.core.errors import PlanError
-from robo_eval.core.kinds import FaultBy
+from robo_eval.core.kinds import EndReason, FaultBy
 from robo_eval.core.plan import parse_plan
 from robo_eval.core.schedule import schedule
 from robo_eval.log.directory import TrialDirectory
@@ -14,6 +14,7 @@ from robo_eval.log.store import EpisodeStore
 from robo_eval_sim.runner import check_plan, run_simulated
 
 WORLD = """
+import os
 import time
 import gymnasium
 import numpy as np
@@ -78,6 +79,8 @@ class Learner:
             self.changes += 1
             if self.does == "hangs":
                 time.sleep(1e6)
+            if self.does == "dies":
+                os._exit(3)
             if self.does == "raises":
                 raise ValueError("no more")
         return self.button
@@ -203,6 +206,17 @@ def test_a_policy_that_hangs_ends_its_trial_and_no_other(tmp_path):
         assert faults == ([None] * 4 if policy == "stubborn" else [None] + [FaultBy.POLICY] * 3)
     last = by_trial["learner", "t0-shift_1"][3]
     assert "its trial ended in episode 1: the policy gave no action" in last.end_detail
+
+
+def test_where_the_process_dies_the_rest_of_the_trial_is_lost(tmp_path):
+    plan = plan_of("count: 1, episodes: 4, onset: 1", does="dies", shifts="[1]")
+    rows = play(plan, tmp_path / "t")
+    ends = {
+        row.novelty["trial"]["episode"]: (row.end_reason, row.fault_by)
+        for row in rows.values()
+        if row.policy == "learner"
+    }
+    assert ends == {0: (EndReason.SUCCESS, None)} | dict.fromkeys((1, 2, 3), (EndReason.LOST, None))
 
 
 @pytest.mark.parametrize(
