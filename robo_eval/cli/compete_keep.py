@@ -62,15 +62,18 @@ def team(
 
     Examples: robo-eval compete team runs/open alice; robo-eval compete team runs/open bob --revoke
     """
+    from robo_eval.compete.competition import moment_text
     from robo_eval.compete.ledger import Ledger
 
     with Ledger.open(folder) as ledger:
         if revoke:
-            ledger.revoke(name)
+            before = ledger.revoke(name)
             if json:
                 print_json({"team": name, "revoked": True})
-            else:
+            elif before is None:
                 say(f"{name}: withdrawn; its token works no more")
+            else:
+                say(f"{name}: nothing changed; it was withdrawn at {moment_text(before)}")
             return
         token = ledger.add_team(name)
     if json:
@@ -133,7 +136,10 @@ def reveal(
     if json:
         print_json(told)
         return
-    say(f"{folder / REVEAL}: master secret, salt, seeds, onsets, parameters, ends of all chains")
+    say(
+        f"{folder / REVEAL}: master secret, salt, seeds, onsets, parameters, ends of all chains,"
+        " standing of all teams"
+    )
     say(f"commitment {told['commitment']}")
     next_steps(f"robo-eval compete check {quoted(folder)}")
 

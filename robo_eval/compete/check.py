@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -13,10 +13,11 @@ from typing import Any, Final
 from robo_eval.compete.draw import TrialDraw
 from robo_eval.compete.ledger import REVEAL, Attempt, Ledger, Played, Refusal
 from robo_eval.compete.replay import differences, unpacked
-from robo_eval.compete.scores import board, quality_of_row
+from robo_eval.compete.scores import is_damaged, numbers, quality_of_row
 from robo_eval.core.canonical import canonical_json
 from robo_eval.core.errors import InputError
 from robo_eval.core.plain import plain
+from robo_eval.core.wording import counted
 from robo_eval.log.chain import GENESIS
 from robo_eval.log.files import explained
 from robo_eval.log.provenance import numerics, software
@@ -24,7 +25,7 @@ from robo_eval.metrics.scoring import SCORE_VERSION
 
 SAMPLE: Final = 20
 """Episodes that are played again if nobody says how many."""
-_ADDED: Final = ("salt", "beacon", "commitment", "chains")
+_ADDED: Final = ("salt", "beacon", "commitment", "chains", "standing")
 """What `reveal` adds to what was promised."""
 
 
@@ -81,23 +82,27 @@ def check(folder: Path, sample: int | None = SAMPLE, seed: int | None = None) ->
     with Ledger.open(folder, read_only=True) as ledger:
         revealed = _revealed(folder)
         found.problems += _promise(ledger, revealed)
+        found.problems += _standing(ledger, revealed)
         attempts = ledger.attempts()
         names = {team.number: team.name for team in ledger.teams()}
+        differing: list[str] = []
         for attempt in attempts:
-            who = f"{names.get(attempt.team, '?')}, attempt {attempt.attempt}"
+            team = names.get(attempt.team, "?")
             chains = None if revealed is None else revealed["chains"]
-            found.problems += _attempt(ledger, attempt, who, found, chains)
-        found.problems += _board(ledger)
+            differing += _summed(_attempt(ledger, attempt, team, found, chains))
+        # Numbers of rows that differ would tell the same again, if there are any.
+        found.problems += differing or _board(ledger)
         chosen = found.candidates
         if sample is not None and sample < len(chosen):
             chosen = random.Random(seed).sample(chosen, sample)  # noqa: S311 - not cryptography
+        again: dict[str, list[tuple[str, str]]] = {}
         for who, trial, link in chosen:
-            row, actions = link.row, unpacked(link.actions or b"")
-            task = ledger.competition.tasks[trial.task]
-            found.problems += [
-                f"{_name(who, link)}: played again, {text}"
-                for text in differences(trial, link.episode, row, actions, task)
-            ]
+            again.setdefault(who, []).extend(
+                ("replay", f"{_name(who, link)}: played again, {text}")
+                for text in _again(ledger, trial, link)
+            )
+        for told in again.values():
+            found.problems += _summed(told)
         found.notes += _others(found.candidates)
     return Checked(
         problems=tuple(found.problems),
@@ -120,7 +125,10 @@ def _revealed(folder: Path) -> dict[str, Any] | None:
         if not isinstance(told, dict) or not told.keys() >= {*_ADDED, "master", "competition"}:
             raise ValueError("is not what `reveal` writes")
         bytes.fromhex(told["salt"])
-    except (ValueError, TypeError) as err:
+        dict(told["chains"])
+        for one in told["standing"].values():
+            dict(one)
+    except (ValueError, TypeError, AttributeError) as err:
         raise InputError(f"{path}: {err}; write it again by `robo-eval compete reveal`") from err
     return told
 
@@ -150,68 +158,119 @@ def _promise(ledger: Ledger, revealed: dict[str, Any] | None) -> Iterator[str]:
         yield f"{REVEAL}: its seeds and onsets are not those that follow from the master secret"
 
 
+def _standing(ledger: Ledger, revealed: dict[str, Any] | None) -> Iterator[str]:
+    """Whether teams and attempts stand as they did when the seeds were revealed."""
+    for number in ledger.strays():
+        yield f"attempt {number} in the ledger is missing, though links or trials of it are there"
+    if revealed is None:
+        return
+    then, now = revealed["standing"], ledger.standings()
+    for who in sorted({*then, *now}):
+        if who not in now or who not in then:
+            yield f"{who}: is in {REVEAL if who in then else 'the ledger'} alone"
+            continue
+        for name in sorted({*then[who], *now[who]}):
+            old, new = then[who].get(name), now[who].get(name)
+            if old != new:
+                yield f"{who}: {name} is {new!r:.80}, and {REVEAL} names {old!r:.80}"
+
+
+def _summed(told: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """Of each kind of difference the first, and how many more there are."""
+    by_kind: dict[str, list[str]] = {}
+    for kind, text in told:
+        by_kind.setdefault(kind, []).append(text)
+    for first, *more in by_kind.values():
+        yield f"{first}; and {counted(len(more), 'more')} of this kind" if more else first
+
+
 def _attempt(
     ledger: Ledger,
     attempt: Attempt,
-    who: str,
+    team: str,
     found: _Findings,
     chains: dict[str, str] | None,
-) -> Iterator[str]:
-    """What differs in one attempt; its episodes are added to what may be played again."""
+) -> Iterator[tuple[str, str]]:
+    """What differs in one attempt by kind; its episodes are added to what may be played again."""
+    who = f"{team}, attempt {attempt.attempt}"
     try:
         drawn = ledger.trials(attempt.attempt)
     except Refusal:
-        yield f"{who}: began before the public value was mixed in"
+        yield "draw", f"{who}: began before the public value was mixed in"
         return
     runs, last = ledger.ended_runs(attempt.number), GENESIS
-    ended = dict.fromkeys(runs, 0)
+    ended = dict.fromkeys(range(len(drawn)), 0)
     for link in ledger.links(attempt.number):
         last = link.link.sha256
         if link.problem is not None:
-            yield f"{_name(who, link)}: link {link.link.sequence} {link.problem}"
+            yield "link", f"{_name(who, link)}: link {link.link.sequence} {link.problem}"
             continue
         if link.kind != "episode":
             continue
-        if not link.trial < len(drawn):
-            yield f"{_name(who, link)}: there is no such trial"
+        if link.trial not in ended or not link.episode < len(drawn[link.trial].episodes):
+            yield "draw", f"{_name(who, link)}: there is no such episode"
             continue
-        yield from _episode(ledger, drawn[link.trial], who, link, found)
-        ended[link.trial] += link.run == runs[link.trial][0]
+        yield from _episode(ledger, drawn[link.trial], team, who, link, found)
+        ended[link.trial] += link.run == runs.get(link.trial, (0, 0))[0]
     if last != attempt.sha256:
-        yield f"{who}: its last links are missing"
+        yield "end", f"{who}: its last links are missing"
     if chains is not None and chains.get(str(attempt.number)) != last:
-        yield f"{who}: its chain is not the one that {REVEAL} names"
-    for trial, (_, n) in runs.items():
-        if ended[trial] != n:
-            yield f"{who}, trial {trial}: {ended[trial]} episodes are there, and {n} ended"
+        yield "chain", f"{who}: its chain is not the one that {REVEAL} names"
+    for trial in sorted({*ended, *runs}):
+        n, there = runs.get(trial, (0, 0))[1], ended.get(trial, 0)
+        if there != n or trial not in runs:
+            told = f"{n} ended" if trial in runs else "the trial is missing"
+            yield "trial", f"{who}, trial {trial}: {there} episodes are there, and {told}"
 
 
 def _episode(
-    ledger: Ledger, trial: TrialDraw, who: str, link: Played, found: _Findings
-) -> Iterator[str]:
+    ledger: Ledger, trial: TrialDraw, team: str, who: str, link: Played, found: _Findings
+) -> Iterator[tuple[str, str]]:
     found.episodes += 1
-    row, name = link.row, _name(who, link)
+    name = _name(who, link)
+    try:
+        row = link.row
+    except InputError as err:
+        yield "row", f"{name}: {err}"
+        return
     planned = trial.planned(row.policy, 1, link.episode)
-    drawn = {"seed": planned.seed, "task": trial.env, "level": planned.condition.level}
+    drawn = {
+        "policy": team,
+        "seed": planned.seed,
+        "task": trial.env,
+        "level": planned.condition.level,
+    }
     for column, value in drawn.items():
         if getattr(row, column) != value:
-            yield f"{name}: {column} is {getattr(row, column)!r}, and {value!r} was drawn"
+            told = "it belongs to" if column == "policy" else "drawn was"
+            yield column, f"{name}: {column} is {getattr(row, column)!r}, and {told} {value!r}"
     again = quality_of_row(row, ledger.competition.tasks[trial.task])
     recorded = row.quality if row.end_reason.is_scored else again
     if again != recorded:
         found.rescored.append((who, row.episode_id, recorded, again))
         if row.score_version == SCORE_VERSION:
-            yield f"{name}: quality {recorded!r} was recorded, and its return gives {again!r}"
+            told = f"quality {recorded!r} was recorded, and its return gives {again!r}"
+            yield "quality", f"{name}: {told}"
     if row.end_reason.is_scored:
         found.candidates.append((who, trial, link))
 
 
+def _again(ledger: Ledger, trial: TrialDraw, link: Played) -> list[str]:
+    """What comes out otherwise when an episode is played again."""
+    try:
+        actions = unpacked(link.actions or b"")
+    except InputError as err:
+        return [str(err)]
+    task = ledger.competition.tasks[trial.task]
+    return differences(trial, link.episode, link.row, actions, task)
+
+
 def _board(ledger: Ledger) -> Iterator[str]:
     """Whether the numbers that were kept of attempts are those that follow from the log."""
-    fresh = {entry.team: plain(entry) for entry in board(ledger, kept={}).entries}
-    for entry in board(ledger).entries:
-        if plain(entry) != fresh[entry.team]:
-            yield f"{entry.team}: the numbers on the leaderboard do not follow from the log"
+    kept = ledger.kept_scores()
+    for team, attempt, key, text in numbers(ledger, {}):
+        if attempt is not None and is_damaged(kept.get(attempt.number), key, text):
+            yield f"{team.name}: the numbers kept for the leaderboard do not follow from the log"
 
 
 def _others(candidates: list[tuple[str, TrialDraw, Played]]) -> Iterator[str]:

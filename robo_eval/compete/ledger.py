@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple, Self, TypeVar
 
 import yaml
 from pydantic import TypeAdapter, ValidationError
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import Connection, delete, func, insert, select, union, update
 
 from robo_eval.compete.competition import (
     Competition,
@@ -42,6 +42,7 @@ from robo_eval.core.canonical import canonical_json, text_digest
 from robo_eval.core.episode import COLUMNS, Episode
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import EndReason, FaultBy
+from robo_eval.core.plain import plain
 from robo_eval.core.plan import PlainName
 from robo_eval.core.trials import checked_declaration
 from robo_eval.core.wording import counted
@@ -357,7 +358,8 @@ class Ledger:
         """Add a team; gives its token, of which only a digest is kept.
 
         Raises:
-            InputError: If there is a team of this name, or it is no name.
+            InputError: If there is a team of this name, it is no name, or the competition is
+                closed.
         """
         with suppress(ValidationError):
             name = TypeAdapter(PlainName).validate_python(name)
@@ -377,16 +379,22 @@ class Ledger:
                 f"there is a team {name!r} already; choose another name, or end its token by"
                 " --revoke"
             )
+        if _value(db, "closed_ns") is not None:
+            said = f"{self.folder}: is closed, and nobody joins any more; begin a new competition"
+            raise Refusal(said, "closed")
         db.execute(insert(TEAMS).values(name=name, token_sha256=digest, added_ns=self.now()))
 
-    def revoke(self, name: str) -> None:
+    def revoke(self, name: str) -> int | None:
         """Withdraw a team: its token ends, its open trials are forfeited, its entries stay.
+
+        Returns:
+            When it had been withdrawn before, ns since 1970, UTC; None if it had not.
 
         Raises:
             InputError: If there is no such team.
         """
 
-        def work(db: Connection) -> None:
+        def work(db: Connection) -> int | None:
             team = db.execute(select(TEAMS).where(TEAMS.c.name == name).with_for_update()).first()
             if team is None:
                 raise InputError(f"there is no team {name!r:.80}")
@@ -398,8 +406,9 @@ class Ledger:
             )
             for number in db.scalars(open_ones).all():
                 self._forfeit_open(db, number, "the team was withdrawn")
+            return team.revoked_ns  # type: ignore[no-any-return]
 
-        self._write(work)
+        return self._write(work)
 
     def team_of(self, token: str) -> Team | None:
         """The team with a token; None if there is none, or it was withdrawn."""
@@ -821,11 +830,10 @@ class Ledger:
         rows = self._read(lambda db: db.execute(select(SCORES)).all())
         return {row.attempt: (row.key, row.content) for row in rows}
 
-    def keep_scores(self, new: Mapping[int, tuple[str, Any]]) -> None:
+    def keep_scores(self, new: Mapping[int, tuple[str, str]]) -> None:
         """Keep what was computed of attempts, in place of what was known of them."""
         rows = [
-            {"attempt": number, "key": key, "content": json.dumps(told)}
-            for number, (key, told) in new.items()
+            {"attempt": number, "key": key, "content": told} for number, (key, told) in new.items()
         ]
 
         def work(db: Connection) -> None:
@@ -835,6 +843,23 @@ class Ledger:
 
         if rows and not self._database.read_only:
             self._write(work)
+
+    def standings(self) -> dict[str, dict[str, Any]]:
+        """What of the competition, its teams and attempts decides entries, ranks and marks."""
+        teams = {team.number: team for team in self.teams()}
+        told = {"competition": {"closed_ns": self.meta().get("closed_ns")}}
+        told |= {f"team {team.name}": plain(team) for team in teams.values()}
+        for one in self.attempts():
+            who = f"{teams[one.team].name if one.team in teams else '?'}, attempt {one.attempt}"
+            told[who] = plain(one)
+            del told[who]["sha256"]  # `chains` has it
+        return told
+
+    def strays(self) -> list[int]:
+        """Numbers of attempts that are not there, though trials or links of them are."""
+        query = union(select(LINKS.c.attempt), select(TRIALS.c.attempt))
+        left = set(self._read(lambda db: db.scalars(query).all()))
+        return sorted(left - {one.number for one in self.attempts()})
 
     # The end -------------------------------------------------------------------------------------
 
@@ -855,7 +880,7 @@ class Ledger:
             )
 
     def reveal(self) -> dict[str, Any]:
-        """What was promised, and the end of every attempt's chain; closes what is open.
+        """What was promised, every attempt's end, and who stood how; closes what is open.
 
         Raises:
             Refusal: If the competition is neither closed nor past its closing date, `unclosed`.
@@ -877,6 +902,7 @@ class Ledger:
             "beacon": beacon,
             "commitment": meta["commitment"],
             "chains": {str(one.number): one.sha256 for one in self.attempts()},
+            "standing": self.standings(),
         }
         data = json.dumps(told, indent=1, sort_keys=True) + "\n"
         write_atomically(self.folder / REVEAL, data.encode())
@@ -1050,20 +1076,19 @@ def _digest_of(actions: bytes) -> str:
 def _played(row: Any, last: Link) -> Played:  # noqa: ANN401 - of LINKS
     link = Link(row.sequence, row.sha256)
     key = {name: getattr(row, name) for name in ("kind", *_PLACE)}
-    told: dict[str, Any] = json.loads(row.content)
-    problem = break_text(last, row.sequence, last.sha256, "link")
-    if problem is None:
+    told: dict[str, Any] = {}
+    actions, problem = None, break_text(last, row.sequence, last.sha256, "link")
+    try:
+        told = dict(json.loads(row.content))
         digest = row_digest({**told, **key}, sequence=row.sequence, previous_sha256=last.sha256)
         if digest != row.sha256:
-            problem = "is not what was recorded: its digest differs"
-    actions = None if row.actions is None else zlib.decompress(row.actions)
-    is_other = actions is not None and told["actions_sha256"] != _digest_of(actions)
-    if is_other and problem is None:
-        problem = "its actions are not those that were recorded"
-    return Played(
-        link=link,
-        content=told,
-        actions=actions,
-        problem=problem,
-        **key,
-    )
+            problem = problem or "is not what was recorded: its digest differs"
+    except (ValueError, TypeError) as err:
+        problem = problem or f"cannot be read: {err}"
+    try:
+        actions = None if row.actions is None else zlib.decompress(row.actions)
+    except (zlib.error, TypeError) as err:
+        problem = problem or f"its actions cannot be read: {err}"
+    if told.get("actions_sha256") != (None if actions is None else _digest_of(actions)):
+        problem = problem or "its actions are not those that were recorded"
+    return Played(link=link, content=told, actions=actions, problem=problem, **key)

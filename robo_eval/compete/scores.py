@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from robo_eval.core.canonical import digest
+from robo_eval.core.canonical import digest, text_digest
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.kinds import EndReason, FaultBy
 from robo_eval.core.plain import UNSAID, plain
@@ -148,11 +148,7 @@ class Board:
         return {"version": BOARD_VERSION, **told}
 
 
-def board(
-    ledger: Ledger,
-    config: MetricConfig | None = None,
-    kept: Mapping[int, tuple[str, str]] | None = None,
-) -> Board:
+def board(ledger: Ledger, config: MetricConfig | None = None) -> Board:
     """The leaderboard as it is now; what was computed of an ended attempt is kept in the ledger.
 
     A team's entry is the last of its attempts that was played to its end; without one, that which
@@ -161,23 +157,39 @@ def board(
     Args:
         ledger: Of the competition.
         config: Settings of the intervals and of the comparison.
-        kept: What was computed before; what the ledger keeps if not given.
     """
-    settings = config or MetricConfig()
+    kept = ledger.kept_scores()
+    entries, notes = [], []
+    new: dict[int, tuple[str, str]] = {}
+    for team, attempt, key, text in numbers(ledger, kept):
+        if attempt is None:
+            entries.append(_blank(team))
+            continue
+        entries.append(_entry(ledger, team, attempt, json.loads(text)))
+        before = kept.get(attempt.number)
+        if is_damaged(before, key, text):
+            notes.append(f"what was kept of {team.name} was damaged, and was computed again")
+        if attempt.ended_ns is not None and before != (key, text):
+            new[attempt.number] = (key, text)
+    ledger.keep_scores(new)
+    return _ranked(ledger, entries, config or MetricConfig(), notes)
+
+
+def numbers(
+    ledger: Ledger, kept: Mapping[int, tuple[str, str]]
+) -> Iterator[tuple[Team, Attempt | None, str, str]]:
+    """Of each team its attempt, and what that depends on and what it is, as a ledger keeps it."""
     teams, attempts = ledger.teams(), ledger.attempts()
     chosen = {team.number: _chosen(attempts, team) for team in teams}
     rules = ledger.competition.trials
     roles = [name for name in (rules.frozen, rules.informed) if name is not None]
     bases = {team.name: chosen[team.number] for team in teams if team.name in roles}
-    kept = ledger.kept_scores() if kept is None else kept
-    new: dict[int, tuple[str, dict[str, Any]]] = {}
     quality: dict[str, _Values] = {}
-    entries = []
     # What others are measured by comes first.
     for team in sorted(teams, key=lambda one: one.name not in roles):
         attempt = chosen[team.number]
         if attempt is None:
-            entries.append(_blank(team))
+            yield team, None, "", ""
             continue
         beside = {
             name: one
@@ -185,16 +197,23 @@ def board(
             if one is not None and one.attempt == attempt.attempt and team.name not in roles
         }
         key = _key(attempt, beside)
-        content = _kept(kept, attempt, key)
-        if content is None:
-            content = _content(ledger, attempt, {name: quality[name] for name in beside})
-            if attempt.ended_ns is not None:
-                new[attempt.number] = (key, content)
+        sealed, text = kept.get(attempt.number, ("", ""))
+        if sealed != _sealed(key, text):
+            others = {name: quality[name] for name in beside}
+            text = json.dumps(_content(ledger, attempt, others))
         if team.name in roles:
-            quality[team.name] = content["quality"]
-        entries.append(_entry(ledger, team, attempt, content))
-    ledger.keep_scores(new)
-    return _ranked(ledger, entries, settings, rules.frozen)
+            quality[team.name] = json.loads(text)["quality"]
+        yield team, attempt, _sealed(key, text), text
+
+
+def _sealed(key: str, text: str) -> str:
+    """What numbers depend on, and a digest of themselves: so damage is seen."""
+    return f"{key} {text_digest(text)}"
+
+
+def is_damaged(before: tuple[str, str] | None, key: str, text: str) -> bool:
+    """Whether the numbers kept before rest on the same, and still are others."""
+    return before is not None and before[0].split()[:1] == key.split()[:1] and before != (key, text)
 
 
 def _chosen(attempts: Sequence[Attempt], team: Team) -> Attempt | None:
@@ -215,14 +234,6 @@ def _key(attempt: Attempt, beside: Mapping[str, Attempt]) -> str:
     """What the numbers of an attempt depend on."""
     others = {name: one.sha256 for name, one in beside.items()}
     return digest([BOARD_VERSION, SCORE_VERSION, software(), attempt.sha256, others])
-
-
-def _kept(kept: Mapping[int, tuple[str, str]], attempt: Attempt, key: str) -> dict[str, Any] | None:
-    found = kept.get(attempt.number)
-    if found is None or found[0] != key:
-        return None
-    content: dict[str, Any] = json.loads(found[1])
-    return content
 
 
 def _entry(ledger: Ledger, team: Team, attempt: Attempt, content: dict[str, Any]) -> Entry:
@@ -400,14 +411,13 @@ def _measures(
 
 
 def _ranked(
-    ledger: Ledger, entries: Sequence[Entry], config: MetricConfig, frozen: str | None
+    ledger: Ledger, entries: Sequence[Entry], config: MetricConfig, notes: list[str]
 ) -> Board:
     alpha = round(1.0 - config.level, 12)
     ranked = sorted(
         (one for one in entries if _has_rank(one)),
         key=lambda one: (-(one.score.value or 0.0), one.entered_ns or 0),
     )
-    notes = []
     n_compared = 0
     if len(ranked) > 1:
         better, n_compared = _better(ranked, alpha)
@@ -432,7 +442,7 @@ def _ranked(
         entries=(*ranked, *rest),
         alpha=alpha,
         n_compared=n_compared,
-        frozen=frozen,
+        frozen=ledger.competition.trials.frozen,
         notes=tuple(notes),
     )
 

@@ -25,7 +25,9 @@ def test_from_a_starter_to_a_checked_leaderboard(quick_cli, contest, tmp_path):
         told = json.loads(quick_cli("compete", "team", "c", "bob", "--json").out)
         ledger.claim(ledger.team_of(told["token"]), "s")
         assert quick_cli("compete", "team", "c", "carol").code == 0
-        assert quick_cli("compete", "team", "c", "carol", "--revoke").code == 0
+        first, second = (quick_cli("compete", "team", "c", "carol", "--revoke") for _ in range(2))
+        assert (first.code, "no more" in first.out) == (0, True)
+        assert (second.code, "nothing changed" in second.out) == (0, True)
         table = quick_cli("compete", "leaderboard", "c").out
         assert all(name in table for name in ("alice", "bob", "unfinished", "withdrawn", "M2"))
         told = json.loads(quick_cli("compete", "leaderboard", "c", "--json").out)
@@ -35,6 +37,8 @@ def test_from_a_starter_to_a_checked_leaderboard(quick_cli, contest, tmp_path):
     assert "1 open attempt forfeited" in quick_cli("compete", "close", "c").out
     assert quick_cli("compete", "reveal", "c").code == 0
     assert (tmp_path / "c" / "reveal.json").exists()
+    late = quick_cli("compete", "team", "c", "dave")
+    assert (late.code, "is closed" in late.err) == (2, True)
     checked = quick_cli("compete", "check", "c", "--replays", "0")
     assert checked.code == 0, checked.err
     # Rows that were made up do not survive being played again.

@@ -42,7 +42,7 @@ def copy(played, tmp_path):
 
 def _change(folder, statement):
     with closing(sqlite3.connect(folder / "competition.db")) as database:
-        database.execute(statement)
+        database.executescript(statement)
         database.commit()
 
 
@@ -74,6 +74,24 @@ OTHER_ACTIONS = (
         ("UPDATE scores SET content = replace(content, '\"forfeited\": 0', '\"forfeited\": 2')",
          "leaderboard"),
         ("UPDATE trials SET episode = 1", "1 ended"),
+        ("UPDATE links SET actions = zeroblob(length(actions)) WHERE sequence = 1",
+         "actions cannot be read"),
+        ("UPDATE links SET actions = NULL WHERE sequence = 1", "its actions are not those"),
+        ("UPDATE links SET content = '{' WHERE sequence = 1", "episode 0: link 1 cannot be read"),
+        ("UPDATE links SET content = '[1]' WHERE sequence = 1", "link 1 cannot be read"),
+        ("DELETE FROM trials", "the trial is missing"),
+        ("UPDATE scores SET content = replace(content, '0.0,', '0.9,')", "leaderboard"),
+        ("UPDATE scores SET content = 'nonsense'", "leaderboard"),
+        ("DELETE FROM attempts; DELETE FROM links; DELETE FROM trials; DELETE FROM scores",
+         "alice, attempt 1: is in reveal.json alone"),
+        ("INSERT INTO attempts (team, attempt, started_ns, sha256) VALUES (1, 2, 3, '')",
+         "alice, attempt 2: is in the ledger alone"),
+        ("UPDATE teams SET name = 'bob'", "policy is 'alice', and it belongs to 'bob'"),
+        ("UPDATE teams SET name = 'bob'", "team bob: is in the ledger alone"),
+        ("UPDATE teams SET revoked_ns = 7", "team alice: revoked_ns is 7"),
+        ("UPDATE attempts SET is_cut = 1", "alice, attempt 1: is_cut is True"),
+        ("UPDATE attempts SET ended_ns = 7", "alice, attempt 1: ended_ns is 7"),
+        ("UPDATE meta SET value = '7' WHERE name = 'closed_ns'", "closed_ns is '7'"),
     ],
 )  # fmt: skip
 def test_what_was_changed_in_the_ledger_is_found(copy, statement, part):
@@ -88,6 +106,7 @@ def test_what_was_changed_in_the_ledger_is_found(copy, statement, part):
         ({"beacon": "1 2 3"}, "public value"),
         ({"draws": []}, "seeds and onsets"),
         ({"chains": {}}, "chain"),
+        ({"standing": {}}, "team alice: is in the ledger alone"),
         ({"commitment": "0" * 64}, "published"),
     ],
 )
@@ -100,7 +119,9 @@ def test_another_secret_is_no_longer_the_promised_one(copy):
     _edit(copy, master="00" * 16)
     problems = check(copy, sample=0).problems
     assert any("commitment" in problem for problem in problems)
-    assert any("was drawn" in problem for problem in problems)
+    (seeds,) = (problem for problem in problems if "seed is" in problem)
+    assert "drawn was" in seeds
+    assert "1 more of this kind" in seeds
 
 
 def test_a_parameter_that_was_changed_later_is_found(copy):
@@ -132,9 +153,28 @@ def test_before_the_end_the_promise_is_compared_with_the_secret(ledger):
 
 
 def test_a_broken_reveal_is_one_line(copy):
-    (copy / "reveal.json").write_text("[]")
-    with pytest.raises(InputError, match=r"reveal\.json"):
-        check(copy)
+    whole = json.loads((copy / "reveal.json").read_text())
+    less = {name: told for name, told in whole.items() if name != "standing"}
+    for broken in ([], {**whole, "chains": 3}, {**whole, "standing": [1]}, less):
+        (copy / "reveal.json").write_text(json.dumps(broken))
+        with pytest.raises(InputError, match=r"reveal\.json"):
+            check(copy)
+
+
+def test_rows_of_an_attempt_that_is_gone_are_found_before_the_end(ledger, contest):
+    ledger.claim(contest.team(ledger, "alice"), "s")
+    _change(ledger.folder, "DELETE FROM attempts")
+    assert any("missing" in problem for problem in check(ledger.folder, sample=0).problems)
+
+
+def test_results_of_another_team_are_found_before_the_end(ledger, contest):
+    for name in ("alice", "bob"):
+        contest.play(ledger, contest.team(ledger, name))
+    names = "'x' WHERE name = 'alice'", "'alice' WHERE name = 'bob'", "'bob' WHERE name = 'x'"
+    _change(ledger.folder, "; ".join(f"UPDATE teams SET name = {one}" for one in names))
+    problems = check(ledger.folder, sample=0).problems
+    assert len(problems) == 2
+    assert all("policy" in problem and "19 more" in problem for problem in problems)
 
 
 def test_scores_of_older_rules_stand_beside_the_new_ones(ledger, contest, monkeypatch):

@@ -80,6 +80,13 @@ def test_a_name_that_rows_cannot_hold_is_refused(ledger, name):
         ledger.add_team(name)
 
 
+def test_nobody_joins_after_the_end(ledger):
+    ledger.close()
+    with pytest.raises(InputError, match=r"is closed.*new competition"):
+        ledger.add_team("alice")
+    assert not ledger.teams()
+
+
 def test_a_name_is_given_once(ledger):
     ledger.add_team("alice")
     with pytest.raises(InputError, match="already"):
@@ -100,12 +107,13 @@ def test_attempts_are_counted_and_the_second_meets_other_trials(ledger, contest)
 def test_a_withdrawn_team_plays_no_more_and_its_rows_stay(ledger, contest):
     team = contest.team(ledger, "alice")
     ledger.begin(_first(ledger.claim(team, "s")))
-    ledger.revoke("alice")
+    assert ledger.revoke("alice") is None
     assert _code(ledger.claim, team, "s") == "withdrawn"
     assert ledger.standing(team).state == "withdrawn"
     (attempt,) = ledger.attempts()
     assert attempt.ended_ns is not None
     assert len(list(ledger.links(attempt.number))) == 20
+    assert ledger.revoke("alice") is not None  # it had been before
     with pytest.raises(InputError, match="no team 'bob'"):
         ledger.revoke("bob")
 

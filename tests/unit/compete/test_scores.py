@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -144,6 +146,20 @@ def test_what_was_computed_of_an_ended_attempt_is_kept_until_its_rows_change(
     ledger.declare(1, 0, 3, 0.9)
     board(ledger)
     assert computed
+
+
+@pytest.mark.parametrize("content", ["nonsense", "replace(content, '0.5', '0.9')"])
+def test_kept_numbers_that_were_damaged_are_computed_again_and_told(ledger, contest, content):
+    contest.play(ledger, contest.team(ledger, "alice"), 0.5)
+    first = board(ledger)
+    told = content if content.startswith("replace") else f"'{content}'"
+    with closing(sqlite3.connect(ledger.folder / "competition.db")) as database:
+        database.execute(f"UPDATE scores SET content = {told}")
+        database.commit()
+    again = board(ledger)
+    assert again.entries == first.entries
+    assert any("alice was damaged" in note for note in again.notes)
+    assert board(ledger) == first  # the right numbers are kept now
 
 
 def test_later_attempts_are_compared_with_their_like_alone(ledger, contest, clock):
