@@ -161,7 +161,16 @@ def draw(
         beacon: The public value that is mixed in; None if the competition names none.
         attempt: The first attempt of a team, its second, ...: the same for all teams.
     """
-    draws = _Draws(secret, beacon)
+    draws, cells = _Draws(secret, beacon), cells_of(competition)
+    order = sorted(range(len(cells)), key=lambda place: draws.number(attempt, "order", place))
+    return tuple(
+        _trial(competition, draws, attempt, number, *cells[place])
+        for number, place in enumerate(order)
+    )
+
+
+def cells_of(competition: Competition) -> list[tuple[Condition, Condition | None]]:
+    """Of each trial of an attempt the usual world and the novel one, in the order of the file."""
     cells: list[tuple[Condition, Condition | None]] = []
     plan, novelties = competition.plan(), list(competition.cells())
     for index in range(len(competition.tasks)):
@@ -171,11 +180,7 @@ def draw(
             if cell.task == index:
                 novel = None if cell == nominal else cell
                 cells += [(nominal, novel)] * competition.trials.count
-    order = sorted(range(len(cells)), key=lambda place: draws.number(attempt, "order", place))
-    return tuple(
-        _trial(competition, draws, attempt, number, *cells[place])
-        for number, place in enumerate(order)
-    )
+    return cells
 
 
 def _trial(

@@ -6,12 +6,14 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import cache
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from robo_eval.compete.draw import cells_of
 from robo_eval.core.canonical import digest, text_digest
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.kinds import EndReason, FaultBy
@@ -70,7 +72,7 @@ class Entry:
         attempt: Which of its attempts this is; None if none began.
         entered_ns: When the attempt ended, ns since 1970, UTC; None while it goes on.
         is_late: Whether it ended after the closing date.
-        played: Episodes played or forfeited so far.
+        played: Episodes played so far; none that were forfeited.
         expected: Episodes of a whole attempt.
         forfeited: Episodes that ended by a fault of the team.
         score: Mean quality over all episodes; trials are independent.
@@ -90,7 +92,7 @@ class Entry:
     entered_ns: int | None = None
     is_late: bool = False
     played: int = 0
-    expected: int = 0
+    expected: int
     forfeited: int = 0
     score: Estimate
     success: Estimate
@@ -161,11 +163,12 @@ def board(ledger: Ledger, config: MetricConfig | None = None) -> Board:
     kept = ledger.kept_scores()
     entries, notes = [], []
     new: dict[int, tuple[str, str]] = {}
+    n = len(cells_of(ledger.competition)) * ledger.competition.trials.episodes
     for team, attempt, key, text in numbers(ledger, kept):
         if attempt is None:
-            entries.append(_blank(team))
+            entries.append(_blank(team, n))
             continue
-        entries.append(_entry(ledger, team, attempt, json.loads(text)))
+        entries.append(_entry(ledger, team, attempt, json.loads(text), n))
         before = kept.get(attempt.number)
         if is_damaged(before, key, text):
             notes.append(f"what was kept of {team.name} was damaged, and was computed again")
@@ -184,9 +187,12 @@ def numbers(
     rules = ledger.competition.trials
     roles = [name for name in (rules.frozen, rules.informed) if name is not None]
     bases = {team.name: chosen[team.number] for team in teams if team.name in roles}
-    quality: dict[str, _Values] = {}
-    # What others are measured by comes first.
-    for team in sorted(teams, key=lambda one: one.name not in roles):
+
+    @cache
+    def quality(one: Attempt) -> _Values:
+        return _read(ledger, one)["quality"]
+
+    for team in teams:
         attempt = chosen[team.number]
         if attempt is None:
             yield team, None, "", ""
@@ -194,15 +200,13 @@ def numbers(
         beside = {
             name: one
             for name, one in bases.items()
-            if one is not None and one.attempt == attempt.attempt and team.name not in roles
+            if one is not None and one.attempt == attempt.attempt
         }
         key = _key(attempt, beside)
         sealed, text = kept.get(attempt.number, ("", ""))
         if sealed != _sealed(key, text):
-            others = {name: quality[name] for name in beside}
+            others = {name: quality(one) for name, one in beside.items()}
             text = json.dumps(_content(ledger, attempt, others))
-        if team.name in roles:
-            quality[team.name] = json.loads(text)["quality"]
         yield team, attempt, _sealed(key, text), text
 
 
@@ -224,10 +228,10 @@ def _chosen(attempts: Sequence[Attempt], team: Team) -> Attempt | None:
     return next((kind[-1] for kind in (whole, ended, own) if kind), None)
 
 
-def _blank(team: Team) -> Entry:
+def _blank(team: Team, n: int) -> Entry:
     none = Estimate.missing(reason="nothing was played", unit="ratio")
     state = "not_begun" if team.revoked_ns is None else "withdrawn"
-    return Entry(team=team.name, state=state, score=none, success=none)
+    return Entry(team=team.name, state=state, expected=n, score=none, success=none)
 
 
 def _key(attempt: Attempt, beside: Mapping[str, Attempt]) -> str:
@@ -236,7 +240,7 @@ def _key(attempt: Attempt, beside: Mapping[str, Attempt]) -> str:
     return digest([BOARD_VERSION, SCORE_VERSION, software(), attempt.sha256, others])
 
 
-def _entry(ledger: Ledger, team: Team, attempt: Attempt, content: dict[str, Any]) -> Entry:
+def _entry(ledger: Ledger, team: Team, attempt: Attempt, content: dict[str, Any], n: int) -> Entry:
     ended = attempt.ended_ns
     state = "unfinished" if ended is None else "ended"
     return Entry(
@@ -255,7 +259,8 @@ def _entry(ledger: Ledger, team: Team, attempt: Attempt, content: dict[str, Any]
             for cell, one in content["levels"].items()
         ),
         quality=tuple(tuple(own) for own in content["quality"]),
-        **{name: content[name] for name in ("played", "expected", "forfeited")},
+        expected=n,
+        **{name: content[name] for name in ("played", "forfeited")},
     )
 
 
@@ -283,6 +288,23 @@ def _content(ledger: Ledger, attempt: Attempt, beside: Mapping[str, _Values]) ->
         attempt: Which one.
         beside: Quality of each episode by trial of the frozen and the informed team.
     """
+    drawn, found = ledger.trials(attempt.attempt), _read(ledger, attempt)
+    quality, success, said = (found.pop(name) for name in ("quality", "success", "said"))
+    content: dict[str, Any] = plain(
+        {
+            "score": _over_trials(quality, drawn, lambda _trial, _index: True),
+            "success": _over_trials(success, drawn, lambda _trial, _index: True),
+            "levels": _levels(quality, success, drawn),
+            "measures": _measures(ledger, drawn, quality, said, beside),
+            "quality": quality,
+            **found,
+        }
+    )
+    return content
+
+
+def _read(ledger: Ledger, attempt: Attempt) -> dict[str, Any]:
+    """Of each episode by trial quality, success and what was said; how many there are."""
     drawn, runs = ledger.trials(attempt.attempt), ledger.ended_runs(attempt.number)
     n = ledger.competition.trials.episodes
     quality: list[list[float | None]] = [[None] * n for _ in drawn]
@@ -300,21 +322,11 @@ def _content(ledger: Ledger, attempt: Attempt, beside: Mapping[str, _Values]) ->
         quality[link.trial][link.episode] = value
         is_success = row.end_reason is EndReason.SUCCESS
         success[link.trial][link.episode] = None if value is None else float(is_success)
-        played += 1
-        forfeited += row.end_reason is EndReason.FAULT
-    content: dict[str, Any] = plain(
-        {
-            "score": _over_trials(quality, drawn, lambda _trial, _index: True),
-            "success": _over_trials(success, drawn, lambda _trial, _index: True),
-            "levels": _levels(quality, success, drawn),
-            "measures": _measures(ledger, drawn, quality, said, beside),
-            "quality": quality,
-            "played": played,
-            "expected": n * len(drawn),
-            "forfeited": forfeited,
-        }
-    )
-    return content
+        is_forfeited = row.end_reason is EndReason.FAULT
+        played += not is_forfeited
+        forfeited += is_forfeited
+    found = {"quality": quality, "success": success, "said": said}
+    return {**found, "played": played, "forfeited": forfeited}
 
 
 def _over_trials(

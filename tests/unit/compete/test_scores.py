@@ -54,6 +54,8 @@ def test_teams_that_have_not_ended_are_listed_without_a_rank(ledger, contest):
     }  # fmt: skip
     assert {name for name, one in own.items() if one.place} == {"done"}
     assert own["begun"].marks == ("unfinished",)
+    shown = {name: (one.played, one.expected) for name, one in own.items()}
+    assert shown == {"done": (20, 20), "begun": (0, 20), "gone": (20, 20), "idle": (0, 20)}
     assert own["idle"].score.value is None
     assert own["idle"].score.reason
 
@@ -74,7 +76,7 @@ def test_what_is_forfeited_counts_nothing_and_is_said(ledger, contest):
     contest.play(ledger, team, 1.0)
     (entry,) = board(ledger).entries
     assert entry.score.value == pytest.approx(0.8)
-    assert entry.forfeited == 4
+    assert (entry.played, entry.forfeited, entry.expected) == (16, 4, 20)
     assert "4 episodes forfeited" in entry.marks
 
 
@@ -124,10 +126,23 @@ def test_measures_are_those_of_the_trials(make, contest):
     }  # fmt: skip
     assert {name: found[name] for name in expected} == pytest.approx(expected)
     assert "M4" not in found
+    # Beside itself the frozen policy is as good as itself.
+    still = {name: own["frozen"].measures[name].value for name in ("M3", "M5", "M6", "adaptation")}
+    assert still == pytest.approx({"M3": 0.2, "M5": 0.5, "M6": 0.5, "adaptation": 0.0})
     silent = own["frozen"].measures
     assert [silent[name].value for name in ("M1", "M2", "restricted_delay")] == [None, 0.0, 3.0]
-    assert silent["M5"].value is None
-    assert silent["M5"].reason
+
+
+@pytest.mark.parametrize("first", ["base", "told"])
+def test_both_teams_that_others_are_measured_by_have_values_of_their_own(make, contest, first):
+    """Whichever was added first."""
+    ledger = make(trials={**LONG, "frozen": "base", "informed": "told"})
+    for name in sorted(("base", "told"), reverse=first == "told"):
+        contest.play(ledger, contest.team(ledger, name), 0.4 if name == "base" else 0.8)
+    for entry in board(ledger).entries:
+        found = {name: entry.measures[name].value for name in ("M3", "adaptation_possible")}
+        expected = {"M3": 1.0 if entry.team == "base" else 2.0, "adaptation_possible": 0.4}
+        assert found == pytest.approx(expected)
 
 
 def test_what_was_computed_of_an_ended_attempt_is_kept_until_its_rows_change(
