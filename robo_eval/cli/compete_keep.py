@@ -20,7 +20,10 @@ from robo_eval.cli.output import (
 from robo_eval.core.wording import counted
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from robo_eval.compete.scores import Board
+    from robo_eval.core.estimate import Estimate
 
 FolderArgument = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a competition.")]
 _STARTER = "compete_starter.yaml"
@@ -219,6 +222,7 @@ def _print(found: Board) -> None:
         (
             one.place or "-",
             one.team,
+            one.attempt or "-",
             one.ranks,
             one.letters or "-",
             interval(one.score),
@@ -228,23 +232,39 @@ def _print(found: Board) -> None:
         )
         for one in found.entries
     ]
-    names = ("", "team", "rank", "letters", "score", "success", "episodes", "marks")
-    print_table(f"{found.name}: mean quality [95 % interval]", names, rows, right=(0, 6))
+    names = ("", "team", "attempt", "rank", "letters", "score", "success", "episodes", "marks")
+    print_table(f"{found.name}: mean quality [95 % interval]", names, rows, right=(0, 2, 7))
     if found.n_compared:
         say(
-            f"rank: what {counted(found.n_compared, 'comparison')} leave open, adjusted by Holm's"
-            f" method at {found.alpha:g}; teams that share a letter were not told apart"
+            f"rank: what is left open by {counted(found.n_compared, 'comparison')}, adjusted by"
+            f" Holm's method at {found.alpha:g}; teams that share a letter were not told apart"
         )
     for note in found.notes:
         say(note)
     measured = [one for one in found.entries if one.measures]
     if measured:
         say()
-        every = list(measured[0].measures)
-        print_table(
-            "detection and reaction [95 % interval]",
-            ("team", *every),
-            [(one.team, *(interval(one.measures[name]) for name in every)) for one in measured],
-            keys=1,
-        )
+        _print_measures({one.team: one.measures for one in measured})
         say_missing_intervals(part for one in measured for part in one.measures.values())
+
+
+def _print_measures(by_team: Mapping[str, Mapping[str, Estimate]]) -> None:
+    """Measures by team; what all teams lack for one reason is a sentence in place of a column."""
+    shown: list[str] = []
+    lacking: dict[str, list[str]] = {}
+    for name in dict.fromkeys(name for own in by_team.values() for name in own):
+        told = {(one.value, one.reason) for own in by_team.values() if (one := own.get(name))}
+        (value, reason), *others = told
+        if value is None and not others:
+            lacking.setdefault(str(reason), []).append(name)
+        else:
+            shown.append(name)
+    if shown:
+        rows = [
+            (team, *(interval(own[name]) if name in own else "-" for name in shown))
+            for team, own in by_team.items()
+        ]
+        title = "detection and reaction [95 % interval]"
+        print_table(title, ("team", *shown), rows, keys=1)
+    for reason, names in lacking.items():
+        say(f"{', '.join(names)}: {reason}")

@@ -956,14 +956,14 @@ class Ledger:
         left = sum(n - row.episode for row in rows if row.state == "open")
         told = (
             f"Attempt {attempt.attempt} of {self.competition.attempts} goes on:"
-            f" {counted(left, 'episode')} of {len(rows) * n} are still to be played."
+            f" {left} of {counted(len(rows) * n, 'episode')} left to play."
         )
         forfeited = [row for row in rows if row.state == "forfeited"]
         if forfeited:
             told += f" {counted(len(forfeited), 'trial')} forfeited: {forfeited[-1].why}."
         back = [row for row in rows if row.state == "open" and row.run > 1 and row.episode == 0]
         if back:
-            told += f" {counted(len(back), 'trial')} start again by our fault: {back[-1].why}."
+            told += f" {counted(len(back), 'trial')} to start again by our fault: {back[-1].why}."
         due = [row.due_ns for row in rows if row.state == "open" and row.due_ns is not None]
         deadline = min(due, default=self.competition.closes_ns)
         if due and now > deadline:

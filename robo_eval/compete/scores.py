@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
+from itertools import groupby
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -79,7 +80,7 @@ class Entry:
         success: Share of strict successes.
         measures: M1 to M6 and what stands beside them, by name.
         levels: The map of levels.
-        place: Its place on the board; None without a rank.
+        place: Its place among the teams of the same attempt; None without a rank.
         rank_range: Best and worst rank that the decisions allow; None without a rank.
         letters: Teams share a letter where they were not told apart; None without a rank, or
             where there are too many teams.
@@ -428,35 +429,45 @@ def _ranked(
     alpha = round(1.0 - config.level, 12)
     ranked = sorted(
         (one for one in entries if _has_rank(one)),
-        key=lambda one: (-(one.score.value or 0.0), one.entered_ns or 0),
+        key=lambda one: (-(one.attempt or 0), -(one.score.value or 0.0), one.entered_ns or 0),
     )
-    n_compared = 0
-    if len(ranked) > 1:
-        better, n_compared = _better(ranked, alpha)
-        best, worst = rank_ranges(better)
-        named = letters(better) if len(ranked) <= MOST_LETTERS else [None] * len(ranked)
-        if len(ranked) > MOST_LETTERS:
-            notes.append(f"more than {MOST_LETTERS} teams are ranked: letters are left out")
-        ranked = [
-            replace(one, place=at + 1, rank_range=(int(low), int(high)), letters=own)
-            for at, (one, low, high, own) in enumerate(zip(ranked, best, worst, named, strict=True))
-        ]
-        if len({one.attempt for one in ranked}) > 1:
-            notes.append("later attempts play other trials: teams are compared within an attempt")
-    elif ranked:
-        ranked = [replace(ranked[0], place=1)]
+    better, n_compared = _better(ranked, alpha) if ranked else (np.zeros((0, 0), dtype=bool), 0)
+    placed: list[Entry] = []
+    for _, group in groupby(ranked, key=lambda one: one.attempt):
+        alike = list(group)
+        own = slice(len(placed), len(placed) + len(alike))
+        placed += _placed(alike, better[own, own])
+        if len(alike) > MOST_LETTERS:
+            notes.append(f"{len(alike)} teams are ranked, too many for letters")
+    if len({one.attempt for one in ranked}) > 1:
+        notes.append(
+            "later attempts play other trials: ranks and letters hold among teams of the same"
+            " attempt, and later attempts stand first"
+        )
     rest = sorted(
         (one for one in entries if not _has_rank(one)),
         key=lambda one: (one.state, -(one.score.value or 0.0), one.team),
     )
     return Board(
         name=ledger.competition.name,
-        entries=(*ranked, *rest),
+        entries=(*placed, *rest),
         alpha=alpha,
         n_compared=n_compared,
         frozen=ledger.competition.trials.frozen,
         notes=tuple(notes),
     )
+
+
+def _placed(ranked: Sequence[Entry], better: NDArray[np.bool_]) -> list[Entry]:
+    """Teams that played the same trials, with place, ranks and letters; one alone has a place."""
+    if len(ranked) == 1:
+        return [replace(ranked[0], place=1)]
+    best, worst = rank_ranges(better)
+    named = letters(better) if len(ranked) <= MOST_LETTERS else [None] * len(ranked)
+    return [
+        replace(one, place=at + 1, rank_range=(int(low), int(high)), letters=own)
+        for at, (one, low, high, own) in enumerate(zip(ranked, best, worst, named, strict=True))
+    ]
 
 
 def _has_rank(entry: Entry) -> bool:

@@ -46,6 +46,23 @@ def test_from_a_starter_to_a_checked_leaderboard(quick_cli, contest, tmp_path):
     assert (checked.code, json.loads(checked.out)["is_fine"]) == (1, False)
 
 
+def test_the_table_names_attempts_and_says_once_what_no_team_has(quick_cli, contest, tmp_path):
+    with Ledger.create(tmp_path / "c", contest.parse()) as ledger:
+        for name in ("alice", "bob"):
+            contest.play(ledger, contest.team(ledger, name))
+        contest.team(ledger, "idle")
+        table = quick_cli("compete", "leaderboard", "c").out
+        ledger.claim(ledger.teams()[0], "s")
+        assert " 20 of 20 episodes left to play" in ledger.standing(ledger.teams()[0]).sentence
+    head, *rows = [line.split() for line in table.splitlines() if "alice" in line or "team" in line]
+    assert head[:2] == ["team", "attempt"]
+    assert rows[0][:3] == ["1", "alice", "1"]
+    assert "left open by 1 comparison," in table
+    assert "0/20" in table
+    (line,) = (one for one in table.splitlines() if "no policy is named" in one)
+    assert line.startswith("M3, performance_kept, M5")
+
+
 def test_a_beacon_is_given_by_a_verb(quick_cli, contest, tmp_path):
     Ledger.create(tmp_path / "c", contest.parse(beacon="a lottery")).close_connection()
     assert quick_cli("compete", "beacon", "c", "1 2 3").code == 0

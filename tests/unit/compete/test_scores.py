@@ -188,6 +188,20 @@ def test_later_attempts_are_compared_with_their_like_alone(ledger, contest, cloc
     assert any("later attempts" in note for note in found.notes)
 
 
+def test_ranks_and_letters_hold_within_an_attempt(make, contest, clock):
+    """The best of the first attempt is first of its like, whoever is better at later trials."""
+    ledger = make(trials=LONG)
+    for name, qualities in {"x": (0.1, 0.9), "y": (0.1, 0.2), "one": (1.0,), "two": (0.3,)}.items():
+        team = contest.team(ledger, name)
+        for quality in qualities:
+            contest.play(ledger, team, quality)
+    own = [(one.team, one.attempt, one.place, one.rank_range) for one in board(ledger).entries]
+    assert own == [
+        ("x", 2, 1, (1, 1)), ("y", 2, 2, (2, 2)), ("one", 1, 1, (1, 1)), ("two", 1, 2, (2, 2)),
+    ]  # fmt: skip
+    assert [one.letters for one in board(ledger).entries] == ["a", "b", "a", "b"]
+
+
 def test_an_attempt_that_closing_cut_off_replaces_none_that_was_played(ledger, contest):
     team, other = (contest.team(ledger, name) for name in ("alice", "bob"))
     contest.play(ledger, team, 0.5)
