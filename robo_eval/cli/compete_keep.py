@@ -250,15 +250,12 @@ def _print(found: Board) -> None:
 
 def _print_measures(by_team: Mapping[str, Mapping[str, Estimate]]) -> None:
     """Measures by team; what all teams lack for one reason is a sentence in place of a column."""
-    shown: list[str] = []
-    lacking: dict[str, list[str]] = {}
+    by_reason: dict[str | None, list[str]] = {}
     for name in dict.fromkeys(name for own in by_team.values() for name in own):
-        told = {(one.value, one.reason) for own in by_team.values() if (one := own.get(name))}
-        (value, reason), *others = told
-        if value is None and not others:
-            lacking.setdefault(str(reason), []).append(name)
-        else:
-            shown.append(name)
+        parts = [own[name] for own in by_team.values() if name in own]
+        reasons = {None if one.value is not None else one.reason for one in parts}
+        by_reason.setdefault(reasons.pop() if len(reasons) == 1 else None, []).append(name)
+    shown = by_reason.pop(None, [])
     if shown:
         rows = [
             (team, *(interval(own[name]) if name in own else "-" for name in shown))
@@ -266,5 +263,5 @@ def _print_measures(by_team: Mapping[str, Mapping[str, Estimate]]) -> None:
         ]
         title = "detection and reaction [95 % interval]"
         print_table(title, ("team", *shown), rows, keys=1)
-    for reason, names in lacking.items():
+    for reason, names in by_reason.items():
         say(f"{', '.join(names)}: {reason}")

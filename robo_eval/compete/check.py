@@ -95,14 +95,12 @@ def check(folder: Path, sample: int | None = SAMPLE, seed: int | None = None) ->
         chosen = found.candidates
         if sample is not None and sample < len(chosen):
             chosen = random.Random(seed).sample(chosen, sample)  # noqa: S311 - not cryptography
-        again: dict[str, list[tuple[str, str]]] = {}
+        told: list[tuple[str, str]] = []
         for who, trial, link in chosen:
-            again.setdefault(who, []).extend(
-                ("replay", f"{_name(who, link)}: played again, {text}")
-                for text in _again(ledger, trial, link)
-            )
-        for told in again.values():
-            found.problems += _summed(told)
+            task, actions = ledger.competition.tasks[trial.task], unpacked(link.actions or b"")
+            again = differences(trial, link.episode, link.row, actions, task)
+            told += [(who, f"{_name(who, link)}: played again, {text}") for text in again]
+        found.problems += _summed(told)
         found.notes += _others(found.candidates)
     return Checked(
         problems=tuple(found.problems),
@@ -125,10 +123,10 @@ def _revealed(folder: Path) -> dict[str, Any] | None:
         if not isinstance(told, dict) or not told.keys() >= {*_ADDED, "master", "competition"}:
             raise ValueError("is not what `reveal` writes")
         bytes.fromhex(told["salt"])
-        dict(told["chains"])
-        for one in told["standing"].values():
-            dict(one)
-    except (ValueError, TypeError, AttributeError) as err:
+        parts = (told["chains"], told["standing"], *dict(told["standing"]).values())
+        if not all(isinstance(one, dict) for one in parts):
+            raise ValueError("is not what `reveal` writes")
+    except (ValueError, TypeError) as err:
         raise InputError(f"{path}: {err}; write it again by `robo-eval compete reveal`") from err
     return told
 
@@ -229,21 +227,15 @@ def _episode(
     found.episodes += 1
     name = _name(who, link)
     try:
-        row = link.row
+        row, _ = link.row, unpacked(link.actions or b"")
     except InputError as err:
         yield "row", f"{name}: {err}"
         return
     planned = trial.planned(row.policy, 1, link.episode)
-    drawn = {
-        "policy": team,
-        "seed": planned.seed,
-        "task": trial.env,
-        "level": planned.condition.level,
-    }
-    for column, value in drawn.items():
+    drawn = {"seed": planned.seed, "task": trial.env, "level": planned.condition.level}
+    for column, value in {"policy": team, **drawn}.items():
         if getattr(row, column) != value:
-            told = "it belongs to" if column == "policy" else "drawn was"
-            yield column, f"{name}: {column} is {getattr(row, column)!r}, and {told} {value!r}"
+            yield column, f"{name}: {column} is {getattr(row, column)!r} in place of {value!r}"
     again = quality_of_row(row, ledger.competition.tasks[trial.task])
     recorded = row.quality if row.end_reason.is_scored else again
     if again != recorded:
@@ -253,16 +245,6 @@ def _episode(
             yield "quality", f"{name}: {told}"
     if row.end_reason.is_scored:
         found.candidates.append((who, trial, link))
-
-
-def _again(ledger: Ledger, trial: TrialDraw, link: Played) -> list[str]:
-    """What comes out otherwise when an episode is played again."""
-    try:
-        actions = unpacked(link.actions or b"")
-    except InputError as err:
-        return [str(err)]
-    task = ledger.competition.tasks[trial.task]
-    return differences(trial, link.episode, link.row, actions, task)
 
 
 def _board(ledger: Ledger) -> Iterator[str]:

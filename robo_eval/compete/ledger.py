@@ -13,7 +13,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, NamedTuple, Self, TypeVar
 
 import yaml
@@ -286,12 +285,7 @@ class Ledger:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        err: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close_connection()
 
     # What everybody may know ---------------------------------------------------------------------
@@ -588,7 +582,7 @@ class Ledger:
 
     def row(self, turn: Turn, **measured: Any) -> Episode:  # noqa: ANN401 - the fields of Episode
         """The row of an episode: what the competition says of it, and what was measured."""
-        plan = self._plan(turn.team)
+        plan = self.competition.plan((turn.team,))
         planned = turn.trial.planned(turn.team, turn.ordinal, turn.episode, turn.run)
         given = {
             "policy_digest": text_digest(f"team:{turn.team}"),
@@ -597,9 +591,6 @@ class Ledger:
             **measured,
         }
         return row_for(planned, plan, self.digest, **given)
-
-    def _plan(self, team: str) -> Any:  # noqa: ANN401
-        return self.competition.plan((team,))
 
     def declare(
         self,
@@ -1081,14 +1072,11 @@ def _played(row: Any, last: Link) -> Played:  # noqa: ANN401 - of LINKS
     try:
         told = dict(json.loads(row.content))
         digest = row_digest({**told, **key}, sequence=row.sequence, previous_sha256=last.sha256)
+        actions = None if row.actions is None else zlib.decompress(row.actions)
         if digest != row.sha256:
             problem = problem or "is not what was recorded: its digest differs"
-    except (ValueError, TypeError) as err:
+        elif told.get("actions_sha256") != (None if actions is None else _digest_of(actions)):
+            problem = problem or "its actions are not those that were recorded"
+    except (ValueError, TypeError, zlib.error) as err:
         problem = problem or f"cannot be read: {err}"
-    try:
-        actions = None if row.actions is None else zlib.decompress(row.actions)
-    except (zlib.error, TypeError) as err:
-        problem = problem or f"its actions cannot be read: {err}"
-    if told.get("actions_sha256") != (None if actions is None else _digest_of(actions)):
-        problem = problem or "its actions are not those that were recorded"
     return Played(link=link, content=told, actions=actions, problem=problem, **key)

@@ -440,10 +440,7 @@ def _ranked(
         if len(alike) > MOST_LETTERS:
             notes.append(f"{len(alike)} teams are ranked, too many for letters")
     if len({one.attempt for one in ranked}) > 1:
-        notes.append(
-            "later attempts play other trials: ranks and letters hold among teams of the same"
-            " attempt, and later attempts stand first"
-        )
+        notes.append("later attempts play other trials: ranks and letters hold within an attempt")
     rest = sorted(
         (one for one in entries if not _has_rank(one)),
         key=lambda one: (one.state, -(one.score.value or 0.0), one.team),

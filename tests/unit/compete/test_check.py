@@ -75,7 +75,7 @@ OTHER_ACTIONS = (
          "leaderboard"),
         ("UPDATE trials SET episode = 1", "1 ended"),
         ("UPDATE links SET actions = zeroblob(length(actions)) WHERE sequence = 1",
-         "actions cannot be read"),
+         "link 1 cannot be read"),
         ("UPDATE links SET actions = NULL WHERE sequence = 1", "its actions are not those"),
         ("UPDATE links SET content = '{' WHERE sequence = 1", "episode 0: link 1 cannot be read"),
         ("UPDATE links SET content = '[1]' WHERE sequence = 1", "link 1 cannot be read"),
@@ -86,7 +86,7 @@ OTHER_ACTIONS = (
          "alice, attempt 1: is in reveal.json alone"),
         ("INSERT INTO attempts (team, attempt, started_ns, sha256) VALUES (1, 2, 3, '')",
          "alice, attempt 2: is in the ledger alone"),
-        ("UPDATE teams SET name = 'bob'", "policy is 'alice', and it belongs to 'bob'"),
+        ("UPDATE teams SET name = 'bob'", "policy is 'alice' in place of 'bob'"),
         ("UPDATE teams SET name = 'bob'", "team bob: is in the ledger alone"),
         ("UPDATE teams SET revoked_ns = 7", "team alice: revoked_ns is 7"),
         ("UPDATE attempts SET is_cut = 1", "alice, attempt 1: is_cut is True"),
@@ -106,6 +106,7 @@ def test_what_was_changed_in_the_ledger_is_found(copy, statement, part):
         ({"beacon": "1 2 3"}, "public value"),
         ({"draws": []}, "seeds and onsets"),
         ({"chains": {}}, "chain"),
+        ({"standing": {"team x": {}}}, "team x: is in reveal.json alone"),
         ({"standing": {}}, "team alice: is in the ledger alone"),
         ({"commitment": "0" * 64}, "published"),
     ],
@@ -120,7 +121,7 @@ def test_another_secret_is_no_longer_the_promised_one(copy):
     problems = check(copy, sample=0).problems
     assert any("commitment" in problem for problem in problems)
     (seeds,) = (problem for problem in problems if "seed is" in problem)
-    assert "drawn was" in seeds
+    assert "in place of" in seeds
     assert "1 more of this kind" in seeds
 
 
@@ -155,7 +156,13 @@ def test_before_the_end_the_promise_is_compared_with_the_secret(ledger):
 def test_a_broken_reveal_is_one_line(copy):
     whole = json.loads((copy / "reveal.json").read_text())
     less = {name: told for name, told in whole.items() if name != "standing"}
-    for broken in ([], {**whole, "chains": 3}, {**whole, "standing": [1]}, less):
+    for broken in (
+        [],
+        {**whole, "chains": 3},
+        {**whole, "standing": [1]},
+        {**whole, "standing": {"team alice": [["number", 1]]}},
+        less,
+    ):
         (copy / "reveal.json").write_text(json.dumps(broken))
         with pytest.raises(InputError, match=r"reveal\.json"):
             check(copy)
@@ -198,3 +205,10 @@ def test_with_a_public_value_anybody_draws_the_same(make, contest):
     assert check(ledger.folder, sample=0).problems == ()
     _edit(ledger.folder, beacon="1 2 4")
     assert any("public value" in one for one in check(ledger.folder, sample=0).problems)
+
+
+def test_actions_that_are_none_are_a_difference(ledger, contest):
+    """Recorded so, with a chain that holds."""
+    turn = ledger.begin(ledger.claim(contest.team(ledger, "alice"), "s")[0])
+    ledger.record(turn, ledger.row(turn, **contest.measured(0.5)), b"nonsense")
+    assert any("episode 0: " in problem for problem in check(ledger.folder).problems)
