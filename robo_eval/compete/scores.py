@@ -188,11 +188,7 @@ def numbers(
     rules = ledger.competition.trials
     roles = [name for name in (rules.frozen, rules.informed) if name is not None]
     bases = {team.name: chosen[team.number] for team in teams if team.name in roles}
-
-    @cache
-    def quality(one: Attempt) -> _Values:
-        return _read(ledger, one)["quality"]
-
+    quality = cache(lambda one: _read(ledger, one)["quality"])
     for team in teams:
         attempt = chosen[team.number]
         if attempt is None:
