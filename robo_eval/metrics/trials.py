@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from robo_eval.core.estimate import Estimate
@@ -14,7 +13,7 @@ from robo_eval.formulas import sailon
 from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.frame import is_missing
 from robo_eval.metrics.tasks import VARIANT, task_label
-from robo_eval.stats.resampling import mean_interval, stratified_mean_interval
+from robo_eval.stats.resampling import cells_mean_interval
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -215,11 +214,6 @@ def over_trials(
     known = [cells[cell] for cell in sorted(cells)]
     if not known:
         return Estimate.missing(reason=reason, unit=unit)
-    of: Callable[..., Estimate] = partial(
-        stratified_mean_interval if len(known) > 1 else mean_interval,
-        level=config.level,
-        unit=unit,
-        resamples=config.resamples,
-        seed=config.seed,
+    return cells_mean_interval(
+        known, level=config.level, unit=unit, resamples=config.resamples, seed=config.seed
     )
-    return of(known, over="these") if len(known) > 1 else of(known[0])

@@ -217,6 +217,62 @@ def stratified_mean_interval(
     )
 
 
+def cells_mean_interval(
+    cells: Sequence[ArrayLike],
+    *,
+    level: float = 0.95,
+    unit: str = "ratio",
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> Estimate:
+    """Mean of the means of these cells, each counting once, with an interval fit for their sizes.
+
+    The smallest cell decides as the number of values does in `mean_interval`: from 10 on values
+    are resampled inside cells, from 3 on it is Student's t with the degrees of freedom of Welch and
+    Satterthwaite, and below there is no interval. One cell is `mean_interval`.
+
+    Args:
+        cells: Observations of each cell, sequences of any length.
+        level: Coverage aimed at.
+        unit: Unit of the observations.
+        resamples: Bootstrap resamples.
+        seed: Seed of the resamples.
+
+    Raises:
+        ValueError: If there is no cell or one is empty, or a number is not finite.
+
+    References:
+        Satterthwaite (1946), Biometrics Bulletin 2:110-114.
+
+    Example:
+        >>> interval = cells_mean_interval([[0.2, 0.4, 0.9], [0.1, 0.3, 0.2]])
+        >>> print(f"{interval.value:.2f} {interval.low:.2f} {interval.high:.2f} {interval.method}")
+        0.35 -0.06 0.76 welch_t
+    """
+    if len(cells) == 1:
+        return mean_interval(cells[0], level=level, unit=unit, resamples=resamples, seed=seed)
+    _check(level, resamples)
+    samples = sorted((np.sort(_sample(values)) for values in cells), key=lambda x: x.tolist())
+    least = min(map(len, samples), default=BCA_FROM)
+    spread = np.array([x.var(ddof=1) / len(x) for x in samples if x[0] != x[-1]])
+    if least >= BCA_FROM or (least >= T_FROM and not len(spread)):
+        return stratified_mean_interval(
+            samples, over="these", level=level, unit=unit, resamples=resamples, seed=seed
+        )
+    value, n = float(np.mean([_mean(x) for x in samples])), sum(map(len, samples))
+    if least < T_FROM:
+        few = "one value" if least == 1 else f"{least} values"
+        reason = f"{few} in a condition; an interval needs {T_FROM} in each"
+        return without_interval(value, n=n, reason=reason, level=level, unit=unit)
+    sizes = np.array([len(x) for x in samples if x[0] != x[-1]])
+    degrees = float(spread.sum() ** 2 / (spread**2 / (sizes - 1)).sum())
+    half = float(stdtrit(degrees, 0.5 + level / 2.0)) * float(spread.sum()) ** 0.5 / len(samples)
+    return Estimate(
+        value=value, low=value - half, high=value + half, level=level, n=n, method="welch_t",
+        unit=unit,
+    )  # fmt: skip
+
+
 def _mean(x: NDArray[np.float64]) -> float:
     return float(x[0]) if x[0] == x[-1] else float(x.mean())
 

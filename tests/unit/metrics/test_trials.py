@@ -132,6 +132,18 @@ def test_a_trial_with_an_episode_without_a_score_is_left_out_and_counted():
     assert "1 trial with an episode without a score left out" in found.where(name="M2")[0].note
 
 
+def test_few_trials_of_several_levels_have_a_wide_interval_or_none():
+    found = {}
+    for count in (2, 3, 10):
+        plan = plan_of(count=count)
+        found[count] = numbers(table(plan, quality=good, declares=declares), plan).of("M5")
+    assert found[2].low is None
+    assert "needs 3 in each" in found[2].reason
+    assert found[3].method == "welch_t"
+    assert found[10].method == "stratified_bootstrap_percentile"
+    assert found[3].high - found[3].low > found[10].high - found[10].low
+
+
 def test_the_order_of_the_rows_changes_nothing():
     plan = plan_of()
     rows = table(plan, quality=good, declares=declares)

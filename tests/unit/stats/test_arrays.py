@@ -51,6 +51,7 @@ CALLS = {
     "stats.rates.burst_interval": (TRIALS, {"exposure": 10.0}),
     "stats.rates.garwood_interval": (COUNTS, TRIALS),
     "stats.rates.rate_ratio_interval": (COUNTS, TRIALS, COUNTS, TRIALS),
+    "stats.resampling.cells_mean_interval": ([RATES, RATES],),
     "stats.resampling.mean_interval": (RATES,),
     "stats.resampling.mean_intervals": ([RATES, RATES],),
     "stats.resampling.paired_difference_interval": (RATES, WINS[:4]),

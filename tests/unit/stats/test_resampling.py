@@ -3,6 +3,7 @@ import pytest
 from scipy import stats
 
 from robo_eval.stats.resampling import (
+    cells_mean_interval,
     mean_interval,
     mean_intervals,
     paired_difference_interval,
@@ -115,6 +116,43 @@ def test_strata_that_cannot_be_resampled_say_why():
     assert (equal.value, equal.low) == (0.25, None)
     spread = stratified_mean_interval([[0.1, 0.1], [0.4, 0.4]], over="like_these")
     assert (spread.low, spread.high) == pytest.approx((0.1, 0.4))
+
+
+@pytest.mark.parametrize("sizes", [(3, 3), (3, 5, 9), (5, 5, 5, 5)])
+@pytest.mark.parametrize("name", ["normal", "uniform"])
+def test_the_interval_over_small_cells_covers_what_it_says(sizes, name):
+    rng = np.random.default_rng(len(sizes))
+    draw = {"normal": lambda n: rng.normal(0.5, 0.2, n), "uniform": rng.random}[name]
+    covered = 0
+    for _ in range(1500):
+        found = cells_mean_interval([draw(n) for n in sizes])
+        assert found.method == "welch_t"
+        covered += found.low <= 0.5 <= found.high
+    assert covered / 1500 >= 0.925  # by resampling it would be 0.80 to 0.92
+
+
+def test_the_interval_over_two_small_cells_is_that_of_welch():
+    a, b = np.array([0.2, 0.4, 0.9, 0.35]), np.array([0.5, 0.1, 0.6])
+    found = cells_mean_interval([a, b], level=0.9)
+    theirs = stats.ttest_ind(a, -b, equal_var=False).confidence_interval(0.9)
+    assert (found.low, found.high) == pytest.approx((theirs.low / 2, theirs.high / 2), abs=1e-12)
+    assert cells_mean_interval([b, a], level=0.9) == found
+
+
+def test_the_smallest_cell_decides_how_the_interval_is_made():
+    rng = np.random.default_rng(1)
+    few = cells_mean_interval([rng.random(2), rng.random(20)])
+    assert (few.low, few.reason) == (None, "2 values in a condition; an interval needs 3 in each")
+    assert cells_mean_interval([[0.5], [0.1] * 9]).reason.startswith("one value in a condition")
+    assert cells_mean_interval([rng.random(3), rng.random(20)]).method == "welch_t"
+    many = [rng.random(10), rng.random(20)]
+    assert cells_mean_interval(many) == stratified_mean_interval(many, over="these")
+    assert cells_mean_interval(many[:1]) == mean_interval(many[0])
+    equal = cells_mean_interval([[0.1] * 3, [0.3] * 3])
+    assert (equal.value, equal.low) == (pytest.approx(0.2), None)
+    assert cells_mean_interval([[0.1] * 3, [0.1, 0.2, 0.3]]).low is not None
+    with pytest.raises(ValueError, match="no strata"):
+        cells_mean_interval([])
 
 
 @pytest.mark.parametrize(
