@@ -49,6 +49,7 @@ class Trials:
     Attributes:
         frozen: Name of the policy that does not adapt; empty if none is named.
         informed: Name of the policy that is told the novelty; empty if none is named.
+        condition: `system`, or `given` where the policies were told the onset.
         window: Episodes of the asymptotic window; None leaves them to the formulas.
         played: Trials whose episodes all have a score, with the performance of the frozen policy
             where that has played the same.
@@ -60,6 +61,7 @@ class Trials:
 
     frozen: str
     informed: str
+    condition: str
     window: int | None
     played: Mapping[Key, Played]
     n_left_out: int
@@ -73,6 +75,12 @@ class Trials:
     def novel(self) -> dict[Key, Played]:
         """Trials with novelty."""
         return {key: one for key, one in self.played.items() if one.at is not None}
+
+    @property
+    def lacks(self) -> str:
+        """Why there is no trial with novelty to judge; empty if there is one."""
+        which = "trial with novelty" if self.played else "trial"
+        return "" if self.novel else f"no {which} whose episodes all have a score"
 
     def cells(self) -> Iterator[tuple[Condition, dict[Key, Played]]]:
         """The trials of each condition, where there are several of them."""
@@ -110,12 +118,18 @@ def trials_of(table: pd.DataFrame, policy: str, plan: TrialPlan | None) -> Trial
     return Trials(
         frozen=frozen,
         informed=informed,
+        condition=rules.condition if rules else _condition_of(own),
         window=None if rules is None else rules.window,
         played=played,
         n_left_out=n_left_out,
         gains=_gains(own, base),
         possible=_gains(told, base),
     )
+
+
+def _condition_of(own: Mapping[Key, Played]) -> str:
+    """The condition of trials whose plan is not at hand."""
+    return next((str(one.trial["condition"]) for one in own.values()), "system")
 
 
 def _gains(own: Mapping[Key, Played], base: Mapping[Key, Played]) -> dict[Key, float]:

@@ -22,6 +22,7 @@ GROUP: Final = "Trials with an onset"
 _DECLARES: Final = "give the policy a method declare()"
 _FROZEN: Final = "name the policy that does not adapt: trials.frozen in the plan"
 _INFORMED: Final = "name a policy that is told the novelty: trials.informed in the plan"
+_WHOLE: Final = "play trials in which every episode gets a score"
 _PER_100: Final = "per 100 episodes"
 
 Some = Mapping[Key, Played]
@@ -73,15 +74,15 @@ def _means(
 # Detection ---------------------------------------------------------------------------------------
 
 
-def _why_not_detected(trials: Trials) -> str:
-    """Why nothing can be said of detection; empty if it can."""
-    if not trials.played:
-        return "no trial whose episodes all have a score"
-    if all(one.trial["condition"] == "given" for one in trials.played.values()):
-        return "the onset was given"
+def _why_not_detected(trials: Trials, *, controls: bool) -> tuple[str, str]:
+    """Why nothing can be said of detection, and what would help; empty if it can."""
+    if trials.condition == "given":
+        return "the onset was given", _DECLARES
+    if trials.lacks and not (controls and trials.played):
+        return trials.lacks, _WHOLE
     if not any(one.declares for one in trials.played.values()):
-        return "the policy declares nothing"
-    return ""
+        return "the policy declares nothing", _DECLARES
+    return "", ""
 
 
 def _found(trial: Mapping[str, Any]) -> sailon.Detection:
@@ -90,9 +91,9 @@ def _found(trial: Mapping[str, Any]) -> sailon.Detection:
 
 def _detected(body: Body, name: str, unit: str, of: Of, *, controls: bool) -> Iterator[Number]:
     trials = body.trials
-    why = _why_not_detected(trials)
+    why, remedy = _why_not_detected(trials, controls=controls)
     if why:
-        yield Number(name=name, estimate=Estimate.missing(reason=why, unit=unit), remedy=_DECLARES)
+        yield Number(name=name, estimate=Estimate.missing(reason=why, unit=unit), remedy=remedy)
     else:
         yield from _told(trials, name, of, controls=controls)
 
@@ -159,19 +160,22 @@ def _alarms(body: Body, own: Some) -> Estimate:
 # Reaction ----------------------------------------------------------------------------------------
 
 
+def _why_not_beside(trials: Trials) -> tuple[str, str]:
+    """Why no trial stands beside one of the frozen policy, and what would help."""
+    if not trials.frozen:
+        return "no policy is named that does not adapt", _FROZEN
+    none = "no trial that the frozen policy has played, too, with a score in every episode"
+    return trials.lacks or none, _WHOLE
+
+
 def _reaction(body: Body, told: str, name: str, condition: str = "") -> Iterator[Number]:
     """A number of `sailon.reaction`, of all trials or of those of a condition."""
     trials = body.trials
-    wanted = [one for one in trials.novel.values() if condition in ("", one.trial["condition"])]
-    if not wanted and condition and trials.novel:
+    if condition not in ("", trials.condition):
         return
-    if not any("baseline" in one.trial for one in wanted):
-        why = (
-            "no trial that the frozen policy has played, too"
-            if trials.frozen
-            else "no policy is named that does not adapt"
-        )
-        yield Number(name=told, estimate=Estimate.missing(reason=why, unit="ratio"), remedy=_FROZEN)
+    if not any("baseline" in one.trial for one in trials.novel.values()):
+        why, remedy = _why_not_beside(trials)
+        yield Number(name=told, estimate=Estimate.missing(reason=why, unit="ratio"), remedy=remedy)
         return
 
     def of(trial: Mapping[str, Any]) -> float | None:
@@ -243,15 +247,14 @@ def adaptation(body: Body) -> Iterator[Number]:
 
         return mean
 
-    none = "the frozen policy has played none of these trials"
-    yield from _told(trials, "adaptation", gain(trials.gains, none))
-    none = "no informed and frozen policy have both played these trials"
+    yield from _told(trials, "adaptation", gain(trials.gains, _why_not_beside(trials)[0]))
+    none = trials.lacks or "no informed and frozen policy have both played these trials"
     whole, *parts = _told(trials, "adaptation_possible", gain(trials.possible, none))
     where = [_in_words(one.at) for one in parts if one.at and _wins_nothing(one.estimate)]
     told = f"nothing to win is shown at {', '.join(where)}" if where else ""
-    yield _judged(whole, trials.informed, told)
+    yield _judged(whole, trials, told)
     for part in parts:
-        yield _judged(part, trials.informed)
+        yield _judged(part, trials)
 
 
 def _wins_nothing(gain: Estimate) -> bool:
@@ -265,12 +268,13 @@ def _in_words(at: Condition) -> str:
     return " ".join(filter(None, parts))
 
 
-def _judged(number: Number, informed: str, told: str = "") -> Number:
+def _judged(number: Number, trials: Trials, told: str = "") -> Number:
     """What an informed policy wins, with what that says where it wins nothing."""
     if number.estimate.value is None:
-        return replace(number, remedy=_INFORMED)
+        return replace(number, remedy=_WHOLE if trials.lacks else _INFORMED)
     if _wins_nothing(number.estimate):
-        told = f"nothing to win is shown here: {informed}, who is told the novelty, does no better"
+        who = trials.informed
+        told = f"nothing to win is shown here: {who}, who is told the novelty, does no better"
     return replace(number, note="; ".join(filter(None, [number.note, told])))
 
 

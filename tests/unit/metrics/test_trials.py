@@ -124,6 +124,33 @@ def test_what_is_missing_has_a_reason():
     assert told.of("M4").value == 1.0
 
 
+def gaps_of(plan, policy, *, controls):
+    """Episodes of a policy, in trials with novelty or, if asked for, in all."""
+    own = [p for p in schedule(plan, plan.sides[0]) if plan.policies[p.policy].name == policy]
+    return {p.base_id for p in own if controls or p.trial.onset is not None}
+
+
+@pytest.mark.parametrize("condition", ["system", "given"])
+@pytest.mark.parametrize("controls", [True, False])
+def test_the_reason_names_whose_trials_were_left_out(condition, controls):
+    plan = plan_of(condition=condition)
+    gaps = gaps_of(plan, "adaptive", controls=controls)
+    found = numbers(table(plan, quality=good, declares=declares, gaps=gaps), plan)
+    own = "M3" if condition == "system" else "M4"
+    assert {"M3", "M4"} - {one.name for one in found} == {"M3", "M4"} - {own}
+    whose = "no trial whose" if controls else "no trial with novelty whose"
+    for name in (own, "M5", "M6", "adaptation", "adaptation_possible"):
+        assert found.of(name).reason == f"{whose} episodes all have a score"
+    assert "every episode gets a score" in found.where(name="M6")[0].remedy
+    detection = "the onset was given" if condition == "given" else f"{whose} episodes all"
+    assert found.of("M1").reason.startswith(detection)
+    assert found.of("M2").reason.startswith(detection)
+    theirs = gaps_of(plan, "balancer", controls=False)
+    beside = numbers(table(plan, quality=good, declares=declares, gaps=theirs), plan)
+    for name in (own, "M6", "adaptation"):
+        assert "the frozen policy has played, too, with a score" in beside.of(name).reason
+
+
 def test_a_trial_with_an_episode_without_a_score_is_left_out_and_counted():
     plan = plan_of()
     gap = next(p.base_id for p in schedule(plan, plan.sides[0]) if p.policy == 1 and p.trial.onset)
