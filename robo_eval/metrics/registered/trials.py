@@ -40,21 +40,26 @@ def _metric(name: str, unit: str, remedy: str, **also: str) -> Callable[[Yields]
 def _told(trials: Trials, name: str, of: Of, *, controls: bool = False) -> Iterator[Number]:
     """A number over all trials, and over those of each condition."""
     every = trials.played if controls else trials.novel
-    yield _number(trials, name, of, every, None)
-    for at, own in trials.cells():
-        yield _number(trials, name, of, own, at)
-
-
-def _number(trials: Trials, name: str, of: Of, own: Some, at: Condition | None) -> Number:
-    estimate = of(own)
+    whole = _number(name, of, every, None)
+    parts = [_number(name, of, own, at) for at, own in trials.cells()]
     n_out = trials.n_left_out
-    note = f"{counted(n_out, 'trial')} with an episode without a score left out" if n_out else ""
+    out = f"{counted(n_out, 'trial')} with an episode without a score left out" if n_out else ""
+    silent = [_in_words(one.at) for one in parts if one.at and one.estimate.value is None]
+    none = f"no value at {', '.join(silent)}" if silent and whole.estimate.value is not None else ""
+    yield replace(whole, note="; ".join(filter(None, [out, whole.note, none])))
+    yield from parts
+
+
+def _number(name: str, of: Of, own: Some, at: Condition | None) -> Number:
+    estimate = of(own)
+    out = len(own) - estimate.n
+    some = f"{out} of {counted(len(own), 'trial')} left out, where it is not defined"
     return Number(
         name=name,
         at=at,
         estimate=estimate,
         rests_on=counted(estimate.n, "trial"),
-        note="" if at else note,
+        note=some if out and estimate.n else "",
         detail=at is not None,
     )
 

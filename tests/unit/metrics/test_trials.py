@@ -171,6 +171,28 @@ def test_few_trials_of_several_levels_have_a_wide_interval_or_none():
     assert found[3].high - found[3].low > found[10].high - found[10].low
 
 
+def test_trials_that_drop_out_of_a_mean_and_levels_without_a_value_are_told():
+    plan = plan_of(onset=(0, 1))
+
+    def at_nine(policy, planned):
+        return declares(policy, planned) if planned.condition.level == 9 else None
+
+    found = numbers(table(plan, quality=good, declares=at_nine), plan)
+    (delay, *_) = found.where(name="M1")
+    assert (delay.estimate.value, delay.estimate.n) == (1.0, 4)
+    assert delay.note.startswith("4 of 8 trials left out")
+    assert "no value at" in delay.note
+    assert "level 1 hard" in delay.note
+    assert "level 9" not in delay.note
+    onsets = [p.trial.onset for p in schedule(plan, plan.sides[0]) if p.trial.episode == 0]
+    n_first = sum(onset == 0 for onset in onsets) // 3
+    assert 0 < n_first < 8
+    recovery = {one.at and one.at.level: one for one in found.where(name="M3")}
+    assert recovery[None].note.startswith(f"{n_first} of 8 trials left out")
+    assert "left out" in recovery[1].note + recovery[9].note
+    assert found.where(name="M2")[0].note == ""
+
+
 def test_the_order_of_the_rows_changes_nothing():
     plan = plan_of()
     rows = table(plan, quality=good, declares=declares)
