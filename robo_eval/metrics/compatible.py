@@ -22,6 +22,8 @@ _CONDITION: Final = ("task", "level", "difficulty", "profile", "drift_step")
 _LEVEL: Final = ("task", "level", "difficulty", "profile")
 _VERSIONS: Final = {"behaviour": 12, "task_version": None}
 """What one level has in common in all its episodes, and how many characters of it are shown."""
+_TRIALS: Final = ("episodes", "onset", "onset_tick", "share", "condition")
+"""What an episode of a trial was met after, and what was known of the onset."""
 _SETTINGS: Final = ("level", "min_coverage")
 """Settings of the metrics that a comparison depends on."""
 
@@ -61,6 +63,9 @@ def incompatibilities(first: TrialPlan, second: TrialPlan) -> list[str]:
         found += _difference("judging.verdict", first.judging.verdict, second.judging.verdict)
         stops = [plan.stopping and plan.stopping.model_dump() for plan in (first, second)]
         found += _difference("stopping", *stops)
+        rules = [plan.trials.model_dump() if plan.trials else {} for plan in (first, second)]
+        for name in _TRIALS:
+            found += _difference(f"trials.{name}", *(own.get(name) for own in rules))
     for name in _SETTINGS:
         values = [getattr(plan.metrics, name) for plan in (first, second)]
         found += _difference(f"metrics.{name}", *values)

@@ -50,6 +50,40 @@ def test_a_field_that_matters_is_named_with_both_values(name):
     assert found.startswith(text)
 
 
+TRIALS = {"count": 3, "episodes": 8, "onset": [2, 3]}
+
+
+def of_trials(**changed):
+    """A plan of trials; `count` of None for one of single episodes."""
+    rules = {**TRIALS, **changed}
+    base = plan(task={"levels": [1]}).model_dump()
+    own = {"tasks": base["tasks"], "policies": ["random", "balancer"], "name": "x"}
+    return TrialPlan.model_validate({**own, **({"trials": rules} if rules["count"] else {})})
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("episodes", 9, "8 and 9"),
+        ("onset", 3, "[2, 3] and [3, 3]"),
+        ("onset_tick", 40, "none and 40"),
+        ("share", 0.5, "1.0 and 0.5"),
+        ("condition", "given", '"system" and "given"'),
+    ],
+)
+def test_trials_of_another_kind_are_another_test(name, value, text):
+    found = incompatibilities(of_trials(), of_trials(**{name: value}))
+    assert found == [f"trials.{name}: {text}"]
+
+
+def test_trials_and_single_episodes_are_not_compared_and_more_trials_are():
+    alone = incompatibilities(of_trials(), of_trials(count=None))
+    assert "trials.episodes: 8 and none" in alone
+    assert all(text.startswith("trials.") for text in alone)
+    more = {"count": 5, "controls": 2, "window": 4, "frozen": "random", "informed": "balancer"}
+    assert incompatibilities(of_trials(), of_trials(**more)) == []
+
+
 def test_every_field_that_differs_is_named():
     other = plan(task={"levels": [0], "success_quality": 0.9}, seeds={"first": 1})
     found = incompatibilities(plan(), other)
