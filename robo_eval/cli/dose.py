@@ -86,6 +86,11 @@ def _check(plan: TrialPlan, source: Path) -> None:
             f"{source}: tasks: none has `axes`, such as `axes: {{friction: [0.2, 0.1]}}`;"
             " `robo-eval levels` lists the axes of a task"
         )
+    if plan.trials is not None:
+        raise PlanError(
+            f"{source}: trials: their episodes have no matched controls, which curves are drawn"
+            " from; leave the key out, or see `robo-eval metrics` of a trial directory"
+        )
 
 
 def _is_trial_of(out: Path, plan: TrialPlan) -> bool:

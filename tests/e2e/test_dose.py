@@ -127,6 +127,17 @@ def test_what_has_no_axes_is_refused(quick_cli, small_plan, tmp_path):
     assert "--out: a directory" in quick_cli("dose", small_plan).err
 
 
+def test_trials_with_an_onset_are_refused_before_anything_is_played(quick_cli, plan, tmp_path):
+    text = PLAN.replace("episodes:", "#").replace("control: true", "")
+    plan.write_text(f"{text}\ntrials: {{count: 3, episodes: 6, onset: 2}}\n")
+    done = quick_cli("dose", plan, "--out", tmp_path / "trial")
+    assert done.code == 2
+    assert f"{plan}: trials: " in done.err
+    assert "robo-eval metrics" in done.err
+    assert done.err.count("\n") == 1
+    assert not (tmp_path / "trial").exists()
+
+
 def test_it_says_how_many_draws_were_turned_down(quick_cli, tmp_path):
     path, trial = tmp_path / "plan.yaml", tmp_path / "trial"
     path.write_text(
