@@ -30,6 +30,7 @@ from robo_eval.gates.closures import Expansion, expansions_of
 from robo_eval.gates.readings import AXIS_QUANTITIES, Readings
 from robo_eval.log.evidence import ABOUT_POLICIES, PROBES, Evidence
 from robo_eval.metrics import registry
+from robo_eval.metrics.trials import once_in_trials
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -86,7 +87,7 @@ def readings_of(
             policy=policy,
             side=side,
             body=bodies.get(side),
-            episodes=bodies[side].episodes if side in bodies else table.iloc[:0],
+            episodes=once_in_trials(bodies[side].episodes if side in bodies else table.iloc[:0]),
             noted=_of_policy(noted, policy, side),
             config=summary.config,
         )

@@ -26,6 +26,7 @@ from robo_eval.log.directory import PREFLIGHT
 from robo_eval.log.snapshot import read_snapshot
 from robo_eval.metrics import registry
 from robo_eval.metrics.calibrated import name_of
+from robo_eval.metrics.trials import once_in_trials
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -213,7 +214,7 @@ def _frontier(
 def _judged(table: pd.DataFrame) -> pd.DataFrame:
     """Scored episodes of that side."""
     scored = table[(table["arm"] == Arm.MAIN.value) & table["quality"].notna()]
-    return scored[scored["side"] == strongest_side(set(scored["side"])).value]
+    return once_in_trials(scored[scored["side"] == strongest_side(set(scored["side"])).value])
 
 
 def audits_of(

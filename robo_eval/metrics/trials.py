@@ -12,6 +12,7 @@ from robo_eval.core.number import Condition
 from robo_eval.formulas import sailon
 from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.frame import is_missing
+from robo_eval.metrics.performance import CONDITION
 from robo_eval.metrics.tasks import VARIANT, task_label
 from robo_eval.stats.resampling import cells_mean_interval
 
@@ -208,6 +209,20 @@ def _condition(row: Mapping[str, Any]) -> Condition:
 
 def _known(cell: Any) -> Any:  # noqa: ANN401 - a cell of a table
     return None if is_missing(cell) else cell
+
+
+def once_in_trials(table: pd.DataFrame) -> pd.DataFrame:
+    """Episodes, of which those that several trials repeat count once: the first that has a score.
+
+    Trials of one number share their seeds over conditions, and begin with the same normal episodes.
+
+    Args:
+        table: Episodes as `episodes_frame` has them.
+    """
+    in_trial = table["novelty"].map(lambda cell: isinstance(cell, Mapping) and "trial" in cell)
+    scored = table[in_trial.astype(bool) & table["quality"].notna()]
+    scored = scored.sort_values("start_ns", kind="stable")
+    return table.drop(index=scored.index[scored.duplicated(["policy", *CONDITION, "seed"])])
 
 
 def over_trials(

@@ -7,7 +7,11 @@ import pytest
 
 from robo_eval.core.plan import parse_plan
 from robo_eval.core.schedule import schedule
+from robo_eval.gates import load_profile
+from robo_eval.gates.evidence import readings_of
+from robo_eval.metrics.frame import episodes_frame
 from robo_eval.metrics.summary import summarise
+from robo_eval.metrics.trials import once_in_trials
 
 PLAN = """
 name: x
@@ -191,6 +195,28 @@ def test_trials_that_drop_out_of_a_mean_and_levels_without_a_value_are_told():
     assert recovery[None].note.startswith(f"{n_first} of 8 trials left out")
     assert "left out" in recovery[1].note + recovery[9].note
     assert found.where(name="M2")[0].note == ""
+
+
+def test_levels_count_a_normal_episode_that_trials_share_once():
+    plan = plan_of()
+    rows = table(plan, quality=good, declares=declares)
+    rows["uninterrupted_actions"] = 200.0
+    rows["interventions"] = 0
+    frame = episodes_frame(rows, plan)
+    own = frame[frame["policy"] == "adaptive"]
+    n = len(own.drop_duplicates(["level", "seed"]))
+    assert n < len(own)
+    assert len(once_in_trials(own)) == n
+    found = readings_of(summarise(rows, plan), frame, load_profile("robotics"))
+    autonomy = next(one for one in found if one.policy == "adaptive").of("autonomy")
+    assert autonomy.n == n
+    alone = frame.assign(novelty=[{}] * len(frame))
+    assert len(once_in_trials(alone)) == len(frame)
+    # The first that was played counts, whatever order the rows are in.
+    timed = own.assign(start_ns=range(len(own), 0, -1))
+    kept = once_in_trials(timed)
+    least = timed.groupby(["level", "seed"])["start_ns"].min()
+    assert sorted(kept["start_ns"]) == sorted(least)
 
 
 def test_the_order_of_the_rows_changes_nothing():
