@@ -109,6 +109,7 @@ def print_summary(summary: TrialSummary, *, by_level: bool = True) -> None:
     say()
     if by_level:
         _print_tasks(summary.cells, [row.policy for row in summary.by_success])
+        _say_not_begun(summary)
     if not summary.policies:
         say("no episode of the main arm is in the log; controls alone are not scored")
     if summary.simulated and not summary.robots:
@@ -135,6 +136,22 @@ def _print_lost(summary: TrialSummary) -> None:
         counts.update((body.policy, detail) for detail in lost)
     for (policy, detail), count in counts.most_common(5):
         say(f"{policy}: {count} without a score: {detail}")
+
+
+def _say_not_begun(summary: TrialSummary) -> None:
+    """How many novel episodes of trials the tables by level have whose novelty never began."""
+    from robo_eval.metrics.frame import is_missing
+
+    for body in summary.bodies:
+        cells = zip(body.episodes["level"], body.episodes["novelty"], strict=True)
+        late = Counter(
+            "" if is_missing(level) else f" at level {level}"
+            for level, novelty in cells
+            if isinstance(novelty, Mapping) and "trial" in novelty and novelty.get("began") is False
+        )
+        if late:
+            told = ", ".join(f"{n}{where}" for where, n in sorted(late.items()))
+            say(f"{body.policy}: episodes that ended before their novelty began: {told}")
 
 
 def _print_tasks(cells: Iterable[Cell], best_first: Sequence[str]) -> None:

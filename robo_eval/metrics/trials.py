@@ -33,14 +33,20 @@ class Played:
     """One trial of a policy.
 
     Attributes:
-        at: Task and novelty; None of a control trial.
-        trial: What the formulas read of it, see `formulas.sailon`.
+        at: Task and novelty; None of a control trial, and where no novelty ever began.
+        trial: What the formulas read of it, see `formulas.sailon`; its onset is the first episode
+            in which the novelty began.
         declares: Whether the policy declared anything after any of its episodes.
+        not_begun: Novel episodes that ended before their novelty began, by place.
+        beside: Performance, baseline and onset without the episodes in which the novelty never
+            began for it or for the frozen policy; None if that has not played the same.
     """
 
     at: Condition | None
     trial: Mapping[str, Any]
     declares: bool
+    not_begun: frozenset[int]
+    beside: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,8 +58,7 @@ class Trials:
         informed: Name of the policy that is told the novelty; empty if none is named.
         condition: `system`, or `given` where the policies were told the onset.
         window: Episodes of the asymptotic window; None leaves them to the formulas.
-        played: Trials whose episodes all have a score, with the performance of the frozen policy
-            where that has played the same.
+        played: Trials whose episodes all have a score.
         n_left_out: Trials that are left out, because an episode has no score.
         gains: By key, how much better it did from the onset on than the frozen policy, a
             difference of mean performance.
@@ -110,18 +115,12 @@ def trials_of(table: pd.DataFrame, policy: str, plan: TrialPlan | None) -> Trial
     own, n_left_out = every.get(policy, ({}, 0))
     base = every.get(frozen, ({}, 0))[0]
     told = every.get(informed, ({}, 0))[0]
-    played = {
-        key: replace(one, trial={**one.trial, "baseline": base[key].trial["performance"]})
-        if key in base
-        else one
-        for key, one in own.items()
-    }
     return Trials(
         frozen=frozen,
         informed=informed,
         condition=rules.condition if rules else _condition_of(own),
         window=None if rules is None else rules.window,
-        played=played,
+        played={key: replace(one, beside=_beside(one, base.get(key))) for key, one in own.items()},
         n_left_out=n_left_out,
         gains=_gains(own, base),
         possible=_gains(told, base),
@@ -133,16 +132,34 @@ def _condition_of(own: Mapping[Key, Played]) -> str:
     return next((str(one.trial["condition"]) for one in own.values()), "system")
 
 
+def _beside(one: Played, base: Played | None) -> Mapping[str, Any] | None:
+    if base is None or one.at is None:
+        return None
+    theirs, onset = base.trial["performance"], one.trial["onset"]
+    out = one.not_begun | base.not_begun
+    both = [
+        (place, *pair)
+        for place, pair in enumerate(zip(one.trial["performance"], theirs, strict=True))
+        if place not in out
+    ]
+    places, performance, baseline = zip(*both, strict=True) if both else ((), (), ())
+    first = sum(place < onset for place in places)
+    if first == len(places):
+        return None
+    return {"performance": performance, "baseline": baseline, "onset": first}
+
+
 def _gains(own: Mapping[Key, Played], base: Mapping[Key, Played]) -> dict[Key, float]:
+    found = {key: _beside(one, base.get(key)) for key, one in own.items()}
     return {
-        key: _from_onset(one.trial) - _from_onset(base[key].trial)
-        for key, one in own.items()
-        if key in base and one.at is not None
+        key: _from_onset(one, "performance") - _from_onset(one, "baseline")
+        for key, one in found.items()
+        if one is not None
     }
 
 
-def _from_onset(trial: Mapping[str, Any]) -> float:
-    after: Sequence[float] = trial["performance"][trial["onset"] :]
+def _from_onset(beside: Mapping[str, Any], name: str) -> float:
+    after: Sequence[float] = beside[name][beside["onset"] :]
     return sum(after) / len(after)
 
 
@@ -160,7 +177,9 @@ def _trials_by_policy(
         row = dict(zip(names, cells, strict=True))
         if place is not None and row["policy"] in policies:
             key = str(place["cell"]), int(place["number"])
-            rows[str(row["policy"]), key][int(place["episode"])] = {**row, "place": place}
+            rows[str(row["policy"]), key][int(place["episode"])] = {
+                **row, "place": place, "began": novelty.get("began") is not False,
+            }  # fmt: skip
     found: dict[str, tuple[dict[Key, Played], int]] = {name: ({}, 0) for name in policies}
     for (policy, key), own in sorted(rows.items()):
         trials, n_left_out = found[policy]
@@ -178,7 +197,8 @@ def _played(rows: Sequence[Mapping[str, Any]]) -> Played:
     places = [row["place"] for row in rows]
     said = [place.get("declared") for place in places]
     stated = [_UNSAID if one is None else one for one in said]
-    onset = places[0]["onset"]
+    novel = [place for place, row in enumerate(rows) if row["place"]["is_novel"]]
+    onset = next((place for place in novel if rows[place]["began"]), None)
     first = None if onset is None else rows[onset]
     trial: dict[str, Any] = {
         "n_episodes": len(rows),
@@ -195,6 +215,7 @@ def _played(rows: Sequence[Mapping[str, Any]]) -> Played:
         at=None if first is None else _condition(first),
         trial=trial,
         declares=any(one is not None for one in said),
+        not_begun=frozenset(place for place in novel if not rows[place]["began"]),
     )
 
 

@@ -44,9 +44,11 @@ def _told(trials: Trials, name: str, of: Of, *, controls: bool = False) -> Itera
     parts = [_number(name, of, own, at) for at, own in trials.cells()]
     n_out = trials.n_left_out
     out = f"{counted(n_out, 'trial')} with an episode without a score left out" if n_out else ""
+    late = sum(len(one.not_begun) for one in trials.played.values())
+    ended = f"not counted as novel: {counted(late, 'episode')} that ended before the novelty began"
     silent = [_in_words(one.at) for one in parts if one.at and one.estimate.value is None]
     none = f"no value at {', '.join(silent)}" if silent and whole.estimate.value is not None else ""
-    yield replace(whole, note="; ".join(filter(None, [out, whole.note, none])))
+    yield replace(whole, note="; ".join(filter(None, [out, late and ended, whole.note, none])))
     yield from parts
 
 
@@ -64,13 +66,11 @@ def _number(name: str, of: Of, own: Some, at: Condition | None) -> Number:
     )
 
 
-def _means(
-    body: Body, of: Callable[[Mapping[str, Any]], float | None], unit: str, reason: str
-) -> Of:
+def _means(body: Body, of: Callable[[Played], float | None], unit: str, reason: str) -> Of:
     """The mean of a number over trials."""
 
     def mean(own: Some) -> Estimate:
-        values = {key: of(one.trial) for key, one in own.items()}
+        values = {key: of(one) for key, one in own.items()}
         return over_trials(values, body.config, unit=unit, reason=reason)
 
     return mean
@@ -112,11 +112,11 @@ def delay(body: Body) -> Iterator[Number]:
     """
     if not body.trials:
         return
-    of = _means(body, lambda trial: _found(trial)["delay"], "episodes", "no trial was detected")
+    of = _means(body, lambda one: _found(one.trial)["delay"], "episodes", "no trial was detected")
     yield from _detected(body, "M1", "episodes", of, controls=False)
     of = _means(
         body,
-        lambda trial: _found(trial)["restricted_delay"],
+        lambda one: _found(one.trial)["restricted_delay"],
         "episodes",
         "novelty was declared too early in every trial",
     )
@@ -178,18 +178,18 @@ def _reaction(body: Body, told: str, name: str, condition: str = "") -> Iterator
     trials = body.trials
     if condition not in ("", trials.condition):
         return
-    if not any("baseline" in one.trial for one in trials.novel.values()):
+    if not any(one.beside for one in trials.novel.values()):
         why, remedy = _why_not_beside(trials)
         yield Number(name=told, estimate=Estimate.missing(reason=why, unit="ratio"), remedy=remedy)
         return
 
-    def of(trial: Mapping[str, Any]) -> float | None:
-        if "baseline" not in trial:
+    def of(one: Played) -> float | None:
+        if one.beside is None:
             return None
-        found = sailon.reaction(
-            trial["performance"], trial["baseline"], trial["onset"], trials.window
-        )
-        value: float | None = found[name]  # type: ignore[literal-required]
+        # What is left out may leave fewer than the window that the plan asks for.
+        left = len(one.beside["performance"]) - one.beside["onset"]
+        window = None if trials.window is None else min(trials.window, left)
+        value: float | None = sailon.reaction(**one.beside, window=window)[name]  # type: ignore[literal-required]
         return value
 
     yield from _told(trials, told, _means(body, of, "ratio", "no trial defines it"))
@@ -307,8 +307,8 @@ def characterisation(body: Body) -> Iterator[Number]:
         for name, field in names.items():
             unit = "squared" if field == "brier" else "ratio"
 
-            def of(trial: Mapping[str, Any], field: str = field, when: str = when) -> float | None:
-                found: Any = sailon.characterisation_summary([trial])
+            def of(one: Played, field: str = field, when: str = when) -> float | None:
+                found: Any = sailon.characterisation_summary([one.trial])
                 value: float | None = found[when][field]
                 return value
 

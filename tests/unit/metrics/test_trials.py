@@ -5,6 +5,7 @@ import random
 import pandas as pd
 import pytest
 
+from robo_eval.cli.summary import print_summary
 from robo_eval.core.plan import parse_plan
 from robo_eval.core.schedule import schedule
 from robo_eval.gates import load_profile
@@ -27,8 +28,11 @@ def plan_of(text=PLAN, **trials):
     return plan.model_copy(update={"trials": plan.trials.model_copy(update={**roles, **trials})})
 
 
-def table(plan, *, quality, declares, gaps=()):
-    """Rows of a plan: quality by policy and planned episode, what it declares after it."""
+def table(plan, *, quality, declares, gaps=(), late=()):
+    """Rows of a plan: quality by policy and planned episode, what it declares after it.
+
+    Those of `gaps` have no score, those of `late` ended before their novelty began.
+    """
     rows = []
     for planned in schedule(plan, plan.sides[0]):
         policy = plan.policies[planned.policy].name
@@ -51,7 +55,10 @@ def table(plan, *, quality, declares, gaps=()):
                 "level": planned.condition.level,
                 "difficulty": "hard",
                 "profile": "paper",
-                "novelty": {"trial": planned.trial.as_dict(declares(policy, planned))},
+                "novelty": {
+                    "trial": planned.trial.as_dict(declares(policy, planned)),
+                    **({"began": False} if planned.base_id in late else {}),
+                },
             }
         )
     return pd.DataFrame(rows)
@@ -217,6 +224,81 @@ def test_levels_count_a_normal_episode_that_trials_share_once():
     kept = once_in_trials(timed)
     least = timed.groupby(["level", "seed"])["start_ns"].min()
     assert sorted(kept["start_ns"]) == sorted(least)
+
+
+def first_novel(plan, policy, count=1):
+    """Base ids of the first novel episodes of some trials of a policy at level 9."""
+    return {
+        p.base_id
+        for p in schedule(plan, plan.sides[0])
+        if plan.policies[p.policy].name == policy
+        and p.condition.level == 9
+        and p.trial.onset == p.trial.episode
+        and p.trial.number < count
+    }
+
+
+def test_an_episode_whose_novelty_never_began_is_not_novel():
+    plan = plan_of(onset=(4, 4))
+    late = first_novel(plan, "adaptive")
+    found = numbers(table(plan, quality=good, declares=declares, late=late), plan)
+    delays = {one.at and one.at.level: one for one in found.where(name="M1")}
+    assert delays[9].estimate.value == 0.75  # the onset of one of four is an episode later
+    assert (
+        delays[None].note == "not counted as novel: 1 episode that ended before the novelty began"
+    )
+    after = [0.25, *(min(1.0, 0.25 + 0.25 * late) for late in range(1, 6))]
+
+    def share(a, b=0.25):
+        return a / (a + b)
+
+    whole, short = share(sum(after) / 6), share(sum(after[1:]) / 5)
+    kept = {one.at and one.at.level: one.estimate.value for one in found.where(name="M5")}
+    assert kept[9] == pytest.approx((3 * whole + short) / 4)
+    gains = {one.at and one.at.level: one.estimate.value for one in found.where(name="adaptation")}
+    mean = sum(after) / 6, sum(after[1:]) / 5
+    assert gains[9] == pytest.approx((3 * mean[0] + mean[1]) / 4 - 0.25)
+    # Where it never began for the frozen policy, there is nothing to compare.
+    theirs = first_novel(plan, "balancer")
+    beside = numbers(table(plan, quality=good, declares=declares, late=theirs), plan)
+    kept = {one.at and one.at.level: one.estimate.value for one in beside.where(name="M5")}
+    assert kept[9] == pytest.approx((3 * whole + short) / 4)
+    assert beside.of("M1").value == 1.0
+
+
+def test_the_tables_by_level_say_how_many_episodes_ended_before_their_novelty_began(capsys):
+    plan = plan_of(onset=(9, 9), window=1)
+    late = first_novel(plan, "adaptive", count=3)
+    print_summary(summarise(table(plan, quality=good, declares=declares, late=late), plan))
+    told = "adaptive: episodes that ended before their novelty began: 3 at level 9\n"
+    assert told in capsys.readouterr().out
+    print_summary(summarise(table(plan, quality=good, declares=declares), plan))
+    assert "before their novelty began" not in capsys.readouterr().out
+
+
+def test_a_declaration_before_the_novelty_began_is_a_false_alarm():
+    plan = plan_of(onset=(4, 4))
+    late = first_novel(plan, "adaptive")
+
+    def at_once(policy, planned):
+        onset = planned.trial.onset
+        has_seen = onset is not None and planned.trial.episode >= onset
+        return {"probability": float(has_seen), "threshold": 0.5}
+
+    found = numbers(table(plan, quality=good, declares=at_once, late=late), plan)
+    assert found.of("M2").value == 7 / 8
+    assert found.of("M2_1").value == 1 / 10
+
+
+def test_a_trial_whose_novelty_never_began_has_none_and_the_window_fits_what_is_left():
+    plan = plan_of(onset=(9, 9), window=1)
+    late = first_novel(plan, "adaptive", count=4)
+    found = numbers(table(plan, quality=good, declares=declares, late=late), plan)
+    assert found.of("M2").n == 4
+    assert found.of("M2_1").n == 10
+    short = plan_of(onset=(7, 7), window=3)
+    late = first_novel(short, "adaptive", count=4)
+    assert numbers(table(short, quality=good, declares=declares, late=late), short).of("M6").n == 8
 
 
 def test_the_order_of_the_rows_changes_nothing():
