@@ -9,6 +9,8 @@ from typing import Any, Final, overload
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.plain import plain
 
+TRIALS: Final = "Trials with an onset"
+"""A group of numbers of simulation alone, which no title has to say."""
 _SIM: Final = "_sim"
 
 
@@ -75,7 +77,11 @@ class Number:
             >>> Number(name="AR_sim", estimate=none).title
             'AR_sim'
         """
-        return self.name.replace("_", " ") if self.name[:1].islower() else self.name
+        is_of_trials = self.group == TRIALS
+        name = self.name.removesuffix(_SIM) if is_of_trials else self.name
+        if name[:1].islower():
+            return name.replace("_", " ")
+        return name.replace("_", ".") if is_of_trials else name  # M2.1
 
     @property
     def label(self) -> str:

@@ -20,7 +20,7 @@ from robo_eval.core.errors import InputError, foreign
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.kinds import Side
 from robo_eval.core.names import unknown_name
-from robo_eval.core.number import Condition, Number, Numbers
+from robo_eval.core.number import TRIALS, Condition, Number, Numbers
 from robo_eval.core.plain import UNSAID
 from robo_eval.core.points import points
 from robo_eval.core.policy import aside
@@ -43,7 +43,7 @@ GROUPS: Final = (
     "Quality of control",
     "Throughput",
     "Effect of novelty",
-    "Trials with an onset",
+    TRIALS,
     "Conduct",
 )
 """Groups in the order shown; those of other packages come last."""

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.kinds import Side
-from robo_eval.core.number import Condition, Number
+from robo_eval.core.number import TRIALS, Condition, Number
 from robo_eval.core.wording import counted
 from robo_eval.formulas import sailon
 from robo_eval.metrics.body import Body
@@ -18,7 +18,7 @@ from robo_eval.metrics.registry import Yields, metric
 from robo_eval.metrics.trials import Key, Played, Trials, over_trials
 from robo_eval.stats.rates import garwood_interval
 
-GROUP: Final = "Trials with an onset"
+GROUP: Final = TRIALS
 _DECLARES: Final = "give the policy a method declare()"
 _FROZEN: Final = "name the policy that does not adapt: trials.frozen in the plan"
 _INFORMED: Final = "name a policy that is told the novelty: trials.informed in the plan"
@@ -66,6 +66,12 @@ def _number(name: str, of: Of, own: Some, at: Condition | None) -> Number:
     )
 
 
+def _missing(name: str, why: str, remedy: str, unit: str) -> Number:
+    """A number where there is none; short tables say why once for all of its kind."""
+    none, is_first = Estimate.missing(reason=why, unit=unit), name in ("M1", "M3", "M4")
+    return Number(name=name, estimate=none, remedy=remedy, detail=not is_first)
+
+
 def _means(body: Body, of: Callable[[Played], float | None], unit: str, reason: str) -> Of:
     """The mean of a number over trials."""
 
@@ -98,7 +104,7 @@ def _detected(body: Body, name: str, unit: str, of: Of, *, controls: bool) -> It
     trials = body.trials
     why, remedy = _why_not_detected(trials, controls=controls)
     if why:
-        yield Number(name=name, estimate=Estimate.missing(reason=why, unit=unit), remedy=remedy)
+        yield _missing(name, why, remedy, unit)
     else:
         yield from _told(trials, name, of, controls=controls)
 
@@ -180,7 +186,7 @@ def _reaction(body: Body, told: str, name: str, condition: str = "") -> Iterator
         return
     if not any(one.beside for one in trials.novel.values()):
         why, remedy = _why_not_beside(trials)
-        yield Number(name=told, estimate=Estimate.missing(reason=why, unit="ratio"), remedy=remedy)
+        yield _missing(told, why, remedy, "ratio")
         return
 
     def of(one: Played) -> float | None:

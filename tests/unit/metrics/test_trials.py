@@ -162,6 +162,20 @@ def test_the_reason_names_whose_trials_were_left_out(condition, controls):
         assert "the frozen policy has played, too, with a score" in beside.of(name).reason
 
 
+def test_numbers_are_called_what_the_page_calls_them_and_a_reason_is_told_once(capsys):
+    plan = plan_of()
+    summary = summarise(table(plan, quality=good, declares=declares), plan)
+    print_summary(summary)
+    lines = capsys.readouterr().out.splitlines()
+    assert not any(" sim " in line for line in lines if "adaptive " in line and "trials" in line)
+    for name in ("restricted delay", "M2.1", "false alarms per 100", "apti ratio", "level named"):
+        assert any(line.split("  ")[0].strip() == "adaptive" and name in line for line in lines)
+    told = [line for line in lines if "the policy declares nothing" in line]
+    assert sorted(line.split()[:2] for line in told) == [["balancer", "M1"], ["informed", "M1"]]
+    body = next(body for body in summary.bodies if body.policy == "informed")
+    assert body.numbers.of("restricted_delay_sim").reason == "the policy declares nothing"
+
+
 def test_a_trial_with_an_episode_without_a_score_is_left_out_and_counted():
     plan = plan_of()
     gap = next(p.base_id for p in schedule(plan, plan.sides[0]) if p.policy == 1 and p.trial.onset)
