@@ -115,10 +115,11 @@ def trials_of(table: pd.DataFrame, policy: str, plan: TrialPlan | None) -> Trial
     own, n_left_out = every.get(policy, ({}, 0))
     base = every.get(frozen, ({}, 0))[0]
     told = every.get(informed, ({}, 0))[0]
+    conditions = (str(one.trial["condition"]) for one in own.values())
     return Trials(
         frozen=frozen,
         informed=informed,
-        condition=rules.condition if rules else _condition_of(own),
+        condition=rules.condition if rules else next(conditions, "system"),
         window=None if rules is None else rules.window,
         played={key: replace(one, beside=_beside(one, base.get(key))) for key, one in own.items()},
         n_left_out=n_left_out,
@@ -127,40 +128,26 @@ def trials_of(table: pd.DataFrame, policy: str, plan: TrialPlan | None) -> Trial
     )
 
 
-def _condition_of(own: Mapping[Key, Played]) -> str:
-    """The condition of trials whose plan is not at hand."""
-    return next((str(one.trial["condition"]) for one in own.values()), "system")
-
-
 def _beside(one: Played, base: Played | None) -> Mapping[str, Any] | None:
     if base is None or one.at is None:
         return None
-    theirs, onset = base.trial["performance"], one.trial["onset"]
+    ours, theirs = one.trial["performance"], base.trial["performance"]
     out = one.not_begun | base.not_begun
-    both = [
-        (place, *pair)
-        for place, pair in enumerate(zip(one.trial["performance"], theirs, strict=True))
-        if place not in out
-    ]
-    places, performance, baseline = zip(*both, strict=True) if both else ((), (), ())
-    first = sum(place < onset for place in places)
-    if first == len(places):
+    kept = [place for place in range(len(ours)) if place not in out]
+    first = sum(place < one.trial["onset"] for place in kept)
+    if first == len(kept):
         return None
-    return {"performance": performance, "baseline": baseline, "onset": first}
+    both = {"performance": [ours[at] for at in kept], "baseline": [theirs[at] for at in kept]}
+    return {**both, "onset": first}
 
 
 def _gains(own: Mapping[Key, Played], base: Mapping[Key, Played]) -> dict[Key, float]:
     found = {key: _beside(one, base.get(key)) for key, one in own.items()}
-    return {
-        key: _from_onset(one, "performance") - _from_onset(one, "baseline")
-        for key, one in found.items()
-        if one is not None
-    }
+    return {key: _gain(**beside) for key, beside in found.items() if beside}
 
 
-def _from_onset(beside: Mapping[str, Any], name: str) -> float:
-    after: Sequence[float] = beside[name][beside["onset"] :]
-    return sum(after) / len(after)
+def _gain(performance: Sequence[float], baseline: Sequence[float], onset: int) -> float:
+    return (sum(performance[onset:]) - sum(baseline[onset:])) / len(performance[onset:])
 
 
 def _trials_by_policy(
@@ -177,9 +164,9 @@ def _trials_by_policy(
         row = dict(zip(names, cells, strict=True))
         if place is not None and row["policy"] in policies:
             key = str(place["cell"]), int(place["number"])
-            rows[str(row["policy"]), key][int(place["episode"])] = {
-                **row, "place": place, "began": novelty.get("began") is not False,
-            }  # fmt: skip
+            began = novelty.get("began") is not False
+            episode = {**row, "place": place, "began": began}
+            rows[str(row["policy"]), key][int(place["episode"])] = episode
     found: dict[str, tuple[dict[Key, Played], int]] = {name: ({}, 0) for name in policies}
     for (policy, key), own in sorted(rows.items()):
         trials, n_left_out = found[policy]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final, Literal
 
 import numpy as np
@@ -254,23 +255,21 @@ def cells_mean_interval(
     _check(level, resamples)
     samples = sorted((np.sort(_sample(values)) for values in cells), key=lambda x: x.tolist())
     least = min(map(len, samples), default=BCA_FROM)
-    spread = np.array([x.var(ddof=1) / len(x) for x in samples if x[0] != x[-1]])
-    if least >= BCA_FROM or (least >= T_FROM and not len(spread)):
+    varied = [x for x in samples if x[0] != x[-1]]
+    if least >= BCA_FROM or (least >= T_FROM and not varied):
         return stratified_mean_interval(
             samples, over="these", level=level, unit=unit, resamples=resamples, seed=seed
         )
     value, n = float(np.mean([_mean(x) for x in samples])), sum(map(len, samples))
+    reason = f"a condition has {least} of the {T_FROM} values that an interval needs in each"
+    bare = without_interval(value, n=n, reason=reason, level=level, unit=unit)
     if least < T_FROM:
-        few = "one value" if least == 1 else f"{least} values"
-        reason = f"{few} in a condition; an interval needs {T_FROM} in each"
-        return without_interval(value, n=n, reason=reason, level=level, unit=unit)
-    sizes = np.array([len(x) for x in samples if x[0] != x[-1]])
-    degrees = float(spread.sum() ** 2 / (spread**2 / (sizes - 1)).sum())
+        return bare
+    spread = np.array([x.var(ddof=1) / len(x) for x in varied])
+    less = np.array([len(x) - 1 for x in varied])
+    degrees = float(spread.sum() ** 2 / (spread**2 / less).sum())
     half = float(stdtrit(degrees, 0.5 + level / 2.0)) * float(spread.sum()) ** 0.5 / len(samples)
-    return Estimate(
-        value=value, low=value - half, high=value + half, level=level, n=n, method="welch_t",
-        unit=unit,
-    )  # fmt: skip
+    return replace(bare, low=value - half, high=value + half, method="welch_t", reason=None)
 
 
 def _mean(x: NDArray[np.float64]) -> float:

@@ -46,9 +46,10 @@ def _told(trials: Trials, name: str, of: Of, *, controls: bool = False) -> Itera
     out = f"{counted(n_out, 'trial')} with an episode without a score left out" if n_out else ""
     late = sum(len(one.not_begun) for one in trials.played.values())
     ended = f"not counted as novel: {counted(late, 'episode')} that ended before the novelty began"
+    ended = ended if late else ""
     silent = [_in_words(one.at) for one in parts if one.at and one.estimate.value is None]
     none = f"no value at {', '.join(silent)}" if silent and whole.estimate.value is not None else ""
-    yield replace(whole, note="; ".join(filter(None, [out, late and ended, whole.note, none])))
+    yield replace(whole, note="; ".join(filter(None, [out, ended, whole.note, none])))
     yield from parts
 
 
@@ -284,8 +285,7 @@ def _judged(number: Number, trials: Trials, told: str = "") -> Number:
     if number.estimate.value is None:
         return replace(number, remedy=_WHOLE if trials.lacks else _INFORMED)
     if _wins_nothing(number.estimate):
-        who = trials.informed
-        told = f"nothing to win is shown here: {who}, who is told the novelty, does no better"
+        told = f"nothing to win is shown here: {trials.informed}, told the novelty, does no better"
     return replace(number, note="; ".join(filter(None, [number.note, told])))
 
 

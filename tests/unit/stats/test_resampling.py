@@ -142,8 +142,11 @@ def test_the_interval_over_two_small_cells_is_that_of_welch():
 def test_the_smallest_cell_decides_how_the_interval_is_made():
     rng = np.random.default_rng(1)
     few = cells_mean_interval([rng.random(2), rng.random(20)])
-    assert (few.low, few.reason) == (None, "2 values in a condition; an interval needs 3 in each")
-    assert cells_mean_interval([[0.5], [0.1] * 9]).reason.startswith("one value in a condition")
+    assert (few.low, few.reason) == (
+        None,
+        "a condition has 2 of the 3 values that an interval needs in each",
+    )
+    assert cells_mean_interval([[0.5], [0.1] * 9]).reason.startswith("a condition has 1 of the 3")
     assert cells_mean_interval([rng.random(3), rng.random(20)]).method == "welch_t"
     many = [rng.random(10), rng.random(20)]
     assert cells_mean_interval(many) == stratified_mean_interval(many, over="these")
