@@ -12,7 +12,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from numpy.typing import NDArray
 
 from robo_eval.compete.link import CompetitionError, Link, SaidNoError, checked_url, rules_of
-from robo_eval.compete.spaces import space_of
+from robo_eval.compete.spaces import action_of, space_of
 from robo_eval.core.errors import InputError
 from robo_eval.core.names import unknown_name
 from robo_eval.core.trials import call_if_there, checked_declaration
@@ -55,8 +55,8 @@ class _Player:
     def step(self, places: Sequence[int], actions: Any) -> dict[str, Any] | None:  # noqa: ANN401
         """One tick in some trials; None if the server has forgotten their episodes."""
         if isinstance(self.action_space, gymnasium.spaces.Discrete):
-            fields = {"trials": list(places), "actions": [_whole(action) for action in actions]}
-            answer = self._link.ask("step", **fields)
+            wanted = [action_of(self.action_space, _whole(action)) for action in actions]
+            answer = self._link.ask("step", trials=list(places), actions=wanted)
         else:
             answer = self._link.ask("step", list(actions), trials=list(places))
         if answer is None:

@@ -17,7 +17,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 import robo_eval
 from robo_eval.compete.house import House
 from robo_eval.compete.ledger import Team
-from robo_eval.compete.link import REPLACED
+from robo_eval.compete.link import REPLACED, REPLACED_TEXT, TOO_LARGE
 from robo_eval.compete.messages import Hello, Message, RefusedError, message_of
 from robo_eval.compete.room import Room
 from robo_eval.web.security import Guarded
@@ -26,7 +26,6 @@ _HELLO_S: Final = 10.0
 """A connection that has not introduced itself by then is closed."""
 _REFUSED: Final = 4000
 """Code by which a connection is closed whose message was no message; the reason says why."""
-_TOO_LARGE: Final = 1009
 
 
 def make_app(house: House, names: Iterable[str]) -> FastAPI:
@@ -162,15 +161,16 @@ class Caller:
         except (WebSocketDisconnect, RuntimeError):  # Starlette's, of a connection that has gone
             pass
         finally:
+            if self._closing is not None:
+                await asyncio.gather(self._closing, return_exceptions=True)
             del house.evict[self._number]
             house.open[team.name] -= 1
             if room is not None:
                 await house.leave(room, self._number)
 
-    def evict(self, code: str, why: str) -> None:
+    def evict(self) -> None:
         """Close it because another one has come."""
-        del code
-        self._closing = asyncio.ensure_future(self._socket.close(REPLACED, why))
+        self._closing = asyncio.ensure_future(self._socket.close(REPLACED, REPLACED_TEXT))
 
     async def _admitted(self) -> Team | None:
         """Whose connection it is; without a right to be here it is refused."""
@@ -202,7 +202,7 @@ class Caller:
         except RefusedError as err:
             err.ends = True
             raise _numbered(err, message) from err
-        await self._send(room.welcome(message))
+        await self._send(await room.welcome(message))
         return room
 
     async def _received(self, team: Team) -> Message:
@@ -212,7 +212,7 @@ class Caller:
     async def _frame(self, team: Team) -> str | bytes:
         received = await self._socket.receive()
         if received["type"] == "websocket.disconnect":
-            if received.get("code") == _TOO_LARGE:
+            if received.get("code") == TOO_LARGE:
                 most = self._house.limits.message_bytes
                 await self._house.note(team, "too_large", f"a message of more than {most:,} bytes")
             raise WebSocketDisconnect(received.get("code") or 1005)
@@ -223,6 +223,8 @@ class Caller:
         loop = asyncio.get_running_loop()
         begin_s = room.heard_s = loop.time()
         await self._pace.wait(len(getattr(message, "trials", ())))
+        if room.connection != self._number:
+            raise WebSocketDisconnect(REPLACED)
         try:
             frame = await room.answer(message)
         except RefusedError as err:

@@ -18,6 +18,7 @@ import robo_eval
 from robo_eval.compete.arena import Arena
 from robo_eval.compete.draw import EpisodeDraw, Secret, TrialDraw, draw
 from robo_eval.compete.ledger import Ledger, Refusal, Team, Turn
+from robo_eval.compete.link import REPLACED_TEXT
 from robo_eval.compete.messages import MOST_TRIALS, PROTOCOL, Hello, RefusedError
 from robo_eval.compete.room import Room
 from robo_eval.compete.worlds import Setting, Start
@@ -60,8 +61,8 @@ class House:
         self._entering: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="ledger")
         self._watch: asyncio.Task[None] | None = None
-        self.evict: dict[int, Callable[[str, str], None]] = {}
-        """By the number of a connection: what tells it why it is closed."""
+        self.evict: dict[int, Callable[[], None]] = {}
+        """By the number of a connection: what closes it because another one has come."""
 
     async def start(self) -> None:
         """Start the simulators, and begin to watch the clock."""
@@ -138,6 +139,9 @@ class House:
             return self._admit(Room(self, team, [self._rehearsal(hello)], hello), connection)
         async with self._entering[team.name]:
             room = self._rooms.get(team.name)
+            is_taken = room is not None and room.connection is not None
+            if room is not None and is_taken and hello.session not in (None, room.session):
+                raise RefusedError("replaced", REPLACED_TEXT, ends=True)
             if room is not None and room.asked != (hello.trials, hello.task, False):
                 await self._empty(room, hello)
                 room = None
@@ -145,6 +149,7 @@ class House:
             turns = [turn for turn in turns if self._is_asked(turn, hello)]
             if room is None or not room.left or not room.holds(turns):
                 if room is not None:
+                    self._evict(room)
                     await room.leave()
                 room = self._rooms[team.name] = Room(self, team, turns, hello)
             return self._admit(room, connection)
@@ -163,11 +168,16 @@ class House:
 
     def _admit(self, room: Room, connection: int) -> Room:
         """Have a room's connection be this one; an older one of the team is closed."""
-        before, room.connection = room.connection, connection
-        if before in self.evict:
-            self.evict[before]("replaced", "another connection of this team has taken over")
+        self._evict(room)
+        room.connection = connection
         room.heard_s = asyncio.get_running_loop().time()
         return room
+
+    def _evict(self, room: Room) -> None:
+        """Close the connection of a room, if one is in."""
+        before, room.connection = room.connection, None
+        if before in self.evict:
+            self.evict[before]()
 
     async def _empty(self, room: Room, hello: Hello) -> None:
         """Give up a room that is asked for in another way.
@@ -181,6 +191,7 @@ class House:
                 "unfinished", f"episodes are under way with trials={trials} and task={task}; come"
                 f" back in the same way to end them, and then with {hello.trials}", ends=True
             )  # fmt: skip
+        self._evict(room)
         await room.leave()
         del self._rooms[room.team.name]
 

@@ -103,9 +103,9 @@ class Link:
             SaidNoError: If it is refused.
             CompetitionError: If no answer comes.
         """
-        self._number += 1
-        message = {"type": kind, "id": self._number, **fields}
+        message = {"type": kind, "id": self._number + 1, **fields}
         frame = encode(message) if value is None else encode(message, value)
+        self._number += 1  # what has no form is not sent, and uses no number
         begin_s = time.monotonic()
         while True:
             try:
@@ -175,6 +175,8 @@ class Link:
     # Bytes: without a thread, which would cost as much time as all the rest ---------------------
 
     def _exchange(self, frame: str | bytes) -> dict[str, Any]:
+        if self._socket is None:
+            raise _LostError("it was closed")
         try:
             if isinstance(frame, str):
                 self._protocol.send_text(frame.encode())
@@ -187,14 +189,15 @@ class Link:
             raise CompetitionError(
                 f"{self.url}: no answer within {self._timeout_s:g} s; it may be overloaded"
             ) from err
+        except SaidNoError:
+            raise
         except InputError as err:
             raise CompetitionError(f"{self.url}: answered with garbage: {err}") from err
         except OSError as err:
             raise _LostError(err.strerror or str(err)) from err
 
     def _flush(self) -> None:
-        if self._socket is None:
-            raise _LostError("it was closed")
+        assert self._socket is not None
         for data in self._protocol.data_to_send():
             if data:
                 self._socket.sendall(data)
@@ -233,13 +236,15 @@ class Link:
         return whole.decode() if kind is Opcode.TEXT else whole
 
     def _ended(self) -> Exception:
-        code, reason = self._protocol.close_code, self._protocol.close_reason
-        if code == REPLACED:
+        closed = self._protocol.close_rcvd
+        self._hang_up()
+        if closed.code == REPLACED:
+            return SaidNoError(self.url, "replaced", REPLACED_TEXT)
+        if closed.code == TOO_LARGE:
             return SaidNoError(
-                self.url, "replaced", "another connection with this token has taken over; run one"
-                " client for each team, with num_envs for trials at once"
-            )  # fmt: skip
-        return _LostError(reason or f"closed with code {code}")
+                self.url, "too_large", "the message is larger than `message_bytes` of the rules"
+            )
+        return _LostError(closed.reason or f"closed with code {closed.code}")
 
     def _hang_up(self) -> None:
         opened, self._socket = self._socket, None
@@ -249,6 +254,12 @@ class Link:
 
 REPLACED: Final = 4001
 """Code by which a connection is closed when another of the same team came."""
+REPLACED_TEXT: Final = (
+    "another client plays with this token; stop one of the two: a team has one client, with"
+    " num_envs for trials at once"
+)
+TOO_LARGE: Final = 1009
+"""Code by which a connection is closed that brought too large a message."""
 
 
 def checked_url(url: object) -> str:

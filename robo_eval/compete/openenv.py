@@ -40,7 +40,7 @@ class OpenEnvCaller(Caller):
     async def _introduced(self, team: Team) -> Room:
         hello = Hello(type="hello", id=0, protocol=PROTOCOL, text=True)
         room = await self._house.enter(team, hello, self._number)
-        room.welcome(hello)
+        await room.welcome(hello)
         return room
 
     async def _received(self, team: Team) -> Message:

@@ -100,11 +100,14 @@ class Room:
         runs = {(turn.attempt, turn.trial.number): turn.run for turn in own if turn is not None}
         return runs == {(turn.attempt, turn.trial.number): turn.run for turn in turns}
 
-    def welcome(self, hello: Hello) -> str | bytes:
+    async def welcome(self, hello: Hello) -> str | bytes:
         """What a hello is answered; from here on messages are counted from its number."""
-        if hello.session != self.session:
-            self._last = (hello.id, b"")
-            self.session = secrets.token_hex(8)
+        async with self._alone:  # what the connection before has asked is answered first
+            if hello.session != self.session:
+                self._last = (hello.id, b"")
+                self.session = secrets.token_hex(8)
+            elif hello.id > self._last[0] + 1:  # its last message was none, or never came
+                self._last = (hello.id - 1, b"")
         self.is_text = hello.text
         return encode(
             {

@@ -231,6 +231,61 @@ def test_a_newer_connection_of_a_team_closes_the_older(shared: Any, raw: Any) ->
     env.close()
 
 
+@pytest.mark.parametrize("action", [float("nan"), object(), {"a": 1}])
+def test_an_action_that_cannot_be_sent_is_refused_and_the_episode_goes_on(
+    shared: Any, action: Any
+) -> None:
+    env = made(shared, shared.team())
+    env.reset()
+    with pytest.raises(InputError, match="no action of Discrete"):
+        env.step(action)
+    assert env.step(0)[0].shape == (320,)
+    env.close()
+
+
+def test_a_client_goes_on_after_a_message_that_ended_its_connection(serve: Any) -> None:
+    served = serve(limits="connections: 4, message_bytes: 2000")
+    env = made(served, served.team())
+    env.reset()
+    with pytest.raises(SaidNoError) as refused:
+        env.unwrapped._player.declare(999, 0.5, 0.5, None)
+    assert refused.value.code == "bad_message"
+    assert env.step(0)[4] == {"episode_index": 0}
+    with pytest.raises(SaidNoError, match="message_bytes"):
+        env.unwrapped._player._link.ask(
+            "declare", trial=0, probability=1.0, report={"x": "x" * 3000}
+        )
+    assert env.step(0)[4] == {"episode_index": 0}
+    env.close()
+
+
+def test_whose_trial_was_taken_is_told_so_and_does_not_take_it_back(shared: Any) -> None:
+    token = shared.team()
+    first = made(shared, token)
+    first.reset()
+    second = made(shared, token)
+    second.reset()
+    for _ in range(2):
+        with pytest.raises(SaidNoError, match=r"another client.*stop one") as told:
+            first.step(0)
+        assert told.value.code == "replaced"
+        assert "given_back" not in second.step(0)[4]
+    second.close()
+    first.reset()  # now it may
+    first.close()
+
+
+def test_who_asks_for_another_number_of_trials_takes_over_too(shared: Any, raw: Any) -> None:
+    token = shared.team()
+    older, newer = raw(shared.url, token), raw(shared.url, token)
+    older.hello()
+    assert newer.hello(trials=2)["trials"] == 2
+    with pytest.raises(ConnectionClosed) as closed:
+        older.hear()
+    assert closed.value.rcvd.code == 4001
+    assert newer.ask("reset", trials=[0, 1])["type"] == "state"
+
+
 def test_more_connections_than_the_limit_are_refused(shared: Any, raw: Any) -> None:
     token = shared.team()
     for _ in range(4):
