@@ -84,10 +84,18 @@ class _Said(BaseModel):
 
 async def _team_in(request: Request) -> Team:
     house: House = request.app.state.house
-    team = await house.team_of(_token(request.headers.getlist("authorization")))
+    token = _token(request.headers.getlist("authorization"))
+    team = await house.team_of(token)
     if team is None:
-        raise HTTPException(401, "a team's token is wanted", {"www-authenticate": "Bearer"})
+        raise HTTPException(401, _nobody(token), {"www-authenticate": "Bearer"})
     return team
+
+
+def _nobody(token: str) -> str:
+    """Why a token is refused."""
+    if token:
+        return "no team has this token; copy it again, or ask the organiser for another"
+    return "a team's token is wanted, as one header `Authorization: Bearer TOKEN`"
 
 
 async def _refused(_request: Request, err: Exception) -> JSONResponse:
@@ -175,12 +183,13 @@ class Caller:
     async def _admitted(self) -> Team | None:
         """Whose connection it is; without a right to be here it is refused."""
         house, headers = self._house, self._socket.headers
-        team = await house.team_of(_token(headers.getlist("authorization")))
+        token = _token(headers.getlist("authorization"))
+        team = await house.team_of(token)
         problem = None
         if "origin" in headers:
             problem = JSONResponse({"detail": "web pages may not play"}, 403)
         elif team is None:
-            problem = JSONResponse({"detail": "a team's token is wanted"}, 401)
+            problem = JSONResponse({"detail": _nobody(token)}, 401)
         elif house.open[team.name] >= house.limits.connections:
             most = house.limits.connections
             problem = JSONResponse({"detail": f"a team may have {most} connections"}, 429)

@@ -132,6 +132,8 @@ class House:
                 "protocol", f"this server speaks protocol {PROTOCOL}, and you {hello.protocol};"
                 f" robo-eval {robo_eval.__version__} plays here", ends=True
             )  # fmt: skip
+        if team.revoked_ns is not None:
+            raise RefusedError("withdrawn", "the team was withdrawn; ask the organiser", ends=True)
         known = [task.env for task in self.competition.tasks]
         if hello.task is not None and hello.task not in known:
             raise RefusedError("bad_message", f"task: one of {known}", ends=True)

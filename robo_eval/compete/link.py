@@ -298,7 +298,10 @@ def token_of(url: str, token: str | None) -> str:
             f"{url}: a token is needed: give `token`, or set {TOKEN}; the organiser makes one by"
             " `robo-eval compete team DIR NAME`"
         )
-    check_token(found)
+    try:
+        check_token(found)
+    except InputError as err:
+        raise _no_team(url) from err
     return found
 
 
@@ -381,7 +384,10 @@ def _opened(url: str, token: str, timeout_s: float) -> tuple[socket.socket, Any]
 
 def _no_team(url: str) -> SaidNoError:
     return SaidNoError(
-        url, "token", f"no team has this token; look at {TOKEN}, or ask the organiser for another"
+        url,
+        "token",
+        f"no team has this token; copy it again, into `token` or the variable {TOKEN},"
+        " or ask the organiser for another",
     )
 
 

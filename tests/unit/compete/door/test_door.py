@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import time
+import urllib.error
 import urllib.request
 import warnings
 from collections.abc import Callable, Iterator
@@ -528,3 +529,39 @@ def test_standing_says_whose_move_it_is(shared: Any) -> None:
     assert (found["team"], found["owner"]) == ("waits", "team")
     with pytest.raises(SaidNoError):
         rules_of(shared.url, path="/v1/me", token="0" * 32)
+
+
+def test_a_withdrawn_team_is_told_so(shared: Any, raw: Any, monkeypatch: Any) -> None:
+    from dataclasses import replace
+
+    from robo_eval.compete.link import rules_of
+
+    token, ledger = shared.team("gone"), shared.serving.house.ledger
+    team = ledger.team_of(token)
+    shared.ledger.revoke("gone")
+    monkeypatch.setattr(ledger, "team_of", lambda _: replace(team, revoked_ns=1))
+    found = rules_of(shared.url, path="/v1/me", token=token)
+    assert (found["team"], found["state"]) == ("gone", "withdrawn")
+    for rehearsal in (False, True):
+        with pytest.raises(SaidNoError, match="withdrawn") as refused:
+            made(shared, token, rehearsal=rehearsal)
+        assert refused.value.code == "withdrawn"
+
+
+@pytest.mark.parametrize(
+    ("headers", "reason"),
+    [({"Authorization": f"Bearer {'0' * 32}"}, "no team has"), ({}, "is wanted")],
+)
+def test_a_wrong_token_is_told_from_none(shared: Any, headers: dict[str, str], reason: str) -> None:
+    request = urllib.request.Request(f"{shared.url}v1/me", headers=headers)
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(request)
+    assert refused.value.code == 401
+    assert reason in refused.value.read().decode()
+
+
+def test_a_token_that_can_be_none_is_blamed_on_its_own_variable(shared: Any) -> None:
+    with pytest.raises(SaidNoError, match="ROBO_EVAL_COMPETE_TOKEN") as refused:
+        made(shared, "short")
+    assert refused.value.code == "token"
+    assert "POLICY" not in str(refused.value)
