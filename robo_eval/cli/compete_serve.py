@@ -144,7 +144,7 @@ def practice(
     ] = None,
     factory: Annotated[
         str | None,
-        typer.Option(metavar="MODULE:CALLABLE", help="What makes the agent, as in a plan."),
+        typer.Option(metavar="MODULE:CALLABLE", help="What makes the agent; it needs `act`."),
     ] = None,
     port: PortOption = 0,
     json: JsonOption = False,

@@ -12,6 +12,7 @@ import gymnasium
 from robo_eval.compete.client import play
 from robo_eval.compete.link import PROTOCOL, CompetitionError, rules_of, token_of
 from robo_eval.compete.serving import Serving
+from robo_eval.core.errors import InputError, foreign
 
 if TYPE_CHECKING:
     from robo_eval.compete.ledger import Ledger
@@ -59,9 +60,9 @@ def practised(ledger: Ledger, name: str, factory: str | None) -> dict[str, Any]:
     Raises:
         InputError: If the agent cannot be made or does not play this.
     """
-    from robo_eval.agents import load_policy
+    from robo_eval.agents import make_agent
 
-    agent = load_policy(name, factory, {})
+    agent: Any = make_agent(name) if factory is None else agent_made_by(factory)
     token = ledger.add_team("you")
     serving = Serving(type(ledger).open(ledger.folder), port=0)
     serving.start()
@@ -92,6 +93,22 @@ def practised(ledger: Ledger, name: str, factory: str | None) -> dict[str, Any]:
         "normal_quality": _mean(parts[False]),
         "novel_quality": _mean(parts[True]),
     }
+
+
+def agent_made_by(factory: str) -> Any:  # noqa: ANN401 - anything that `play` takes
+    """What `MODULE:CALLABLE` returns.
+
+    Raises:
+        InputError: If it cannot be called, or what it returns does not act.
+    """
+    from robo_eval.agents.registry import callable_at
+
+    where = f"factory {factory!r}"
+    with foreign(where, "calling it"):
+        made = callable_at(factory, where)()
+    if not callable(getattr(made, "act", None)):
+        raise InputError(f"{where}: returned a {type(made).__name__} without act(observation)")
+    return made
 
 
 def _mean(values: list[float]) -> float | None:

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from robo_eval.compete.door import Pace
 from robo_eval.compete.link import checked_url
+from robo_eval.compete.practice import agent_made_by
 from robo_eval.compete.served_policy import Calls, OpenPiPolicy, pack_array, unpack_array
 from robo_eval.compete.spaces import action_of, as_json, space_of
 from robo_eval.compete.worlds import Job, _Queue
@@ -202,3 +203,16 @@ def test_a_participant_loads_neither_simulator_nor_server() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+class Acts:
+    def act(self, observation: Any) -> int:
+        return 0
+
+
+def test_what_practises_needs_no_more_than_to_act() -> None:
+    assert agent_made_by(f"{__name__}:Acts").act(None) == 0
+    with pytest.raises(InputError, match=r"test_parts:Pace.*(without act|fails)"):
+        agent_made_by(f"{__name__}:Pace")
+    with pytest.raises(InputError, match=r"dict without act\(observation\)"):
+        agent_made_by("builtins:dict")
