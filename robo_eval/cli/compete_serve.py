@@ -12,6 +12,7 @@ from robo_eval.cli.output import JsonOption, WorkersOption, print_json, say
 
 if TYPE_CHECKING:
     from robo_eval.compete.ledger import Ledger
+    from robo_eval.compete.serving import Serving
 
 FileArgument = Annotated[Path, typer.Argument(metavar="COMPETITION.yaml", help="The competition.")]
 TeamOption = Annotated[
@@ -63,28 +64,29 @@ def serve(
     import tempfile
 
     from robo_eval.compete.serving import opened, rehearsed
-    from robo_eval.web.serve import check_address
 
-    check_address(host, is_tls=False, allow_plain=allow_plain)
     where: dict[str, Any] = {
         "host": host, "port": port, "names": names or (), "allow_plain": allow_plain,
         "workers": workers,
     }  # fmt: skip
     if not rehearse:
-        _serve(opened(file, out), team or (), policy or (), **where)
+        with opened(file, out) as ledger:
+            serving = _begun(ledger, team or (), policy or (), **where)
+        serving.run()
         return
     with tempfile.TemporaryDirectory(prefix="robo-eval-rehearsal-") as folder:
         say("this is a rehearsal: it has other seeds, and nothing is kept")
         ledger = rehearsed(file, Path(folder) / "rehearsal")
-        _serve(ledger, team or (), policy or (), **where)
+        _begun(ledger, team or (), policy or (), **where).run()
 
 
-def _serve(
+def _begun(
     ledger: Ledger,
     teams: Sequence[str],
     policies: Sequence[str],
     **where: Any,  # noqa: ANN401 - as `Serving` takes them
-) -> None:
+) -> Serving:
+    """A server that listens already and has only to run."""
     import sys
 
     from robo_eval.compete.served_policy import Calls
@@ -92,13 +94,14 @@ def _serve(
 
     calls = Calls.of(policies)
     serving = Serving(ledger, **where)
+    tokens = tokens_of(ledger, teams)
+    calls.begin(serving, lambda line: typer.echo(line, err=True))
     say(f"{ledger.competition.name} is served at {serving.url} until Ctrl-C")
     say(f"commitment {ledger.meta()['commitment']}")
-    for name, token in tokens_of(ledger, teams).items():
+    for name, token in tokens.items():
         say(f"token of {name}: {token}")
     sys.stdout.flush()
-    calls.begin(serving, lambda line: typer.echo(line, err=True))
-    serving.run()
+    return serving
 
 
 def try_url(
@@ -163,7 +166,7 @@ def practice(
     with tempfile.TemporaryDirectory(prefix="robo-eval-practice-") as folder:
         ledger = rehearsed(file, Path(folder) / "practice")
         if agent is None and factory is None:
-            _serve(ledger, ["you"], (), port=port)
+            _begun(ledger, ["you"], (), port=port).run()
             return
         from robo_eval.compete.practice import practised
 

@@ -49,7 +49,14 @@ class Calls:
         return cls(urls)
 
     def begin(self, serving: Serving, announce: Callable[[str], None]) -> None:
-        """Call each of them in a thread of its own, as soon as the server answers."""
+        """Call each of them in a thread of its own, as soon as the server answers.
+
+        Raises:
+            InputError: If one cannot be the name of a team.
+        """
+        ledger = serving.house.ledger
+        for name in set(self.urls) - {team.name for team in ledger.teams()}:
+            ledger.add_team(name)
         for name, url in self.urls.items():
             arguments = (serving, name, url, announce)
             threading.Thread(target=_called, args=arguments, daemon=True).start()
@@ -60,11 +67,8 @@ def _called(serving: Serving, name: str, url: str, announce: Callable[[str], Non
 
     ledger, token = serving.house.ledger, secrets.token_urlsafe(24)
     try:
-        known = {team.name: team for team in ledger.teams()}
-        if name not in known:
-            ledger.add_team(name)
-            known = {team.name: team for team in ledger.teams()}
-        serving.house.passes[token] = known[name]
+        (team,) = [team for team in ledger.teams() if team.name == name]
+        serving.house.passes[token] = team
         serving.wait()
         for task in dict.fromkeys(task.env for task in ledger.competition.tasks):
             env = gymnasium.make("RoboEval/Remote-v0", url=serving.url, token=token, task=task)

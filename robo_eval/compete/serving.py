@@ -7,6 +7,7 @@ import contextlib
 import fcntl
 import itertools
 import os
+import shutil
 import socket
 import threading
 import time
@@ -158,26 +159,35 @@ def _named(folder: Path) -> Iterator[str]:
         return
 
 
-def opened(file: Path, folder: Path) -> Ledger:
+@contextlib.contextmanager
+def opened(file: Path, folder: Path) -> Iterator[Ledger]:
     """The ledger of a competition in a folder: a new one, or the one that was begun there.
+
+    If the body fails, nothing is left of a new one.
 
     Raises:
         InputError: If another competition was begun there, or the file is none.
     """
-    from robo_eval.compete.competition import read_competition
+    from robo_eval.compete.competition import check_dates, read_competition
     from robo_eval.compete.ledger import FILE
 
     competition = read_competition(file)
-    if not (folder / FILE).exists():
-        return Ledger.create(folder, competition)
-    ledger = Ledger.open(folder)
-    if ledger.competition != competition:
+    is_new = not (folder / FILE).exists()
+    if is_new:
+        check_dates(competition, str(file))
+    ledger = Ledger.create(folder, competition) if is_new else Ledger.open(folder)
+    try:
+        if ledger.competition != competition:
+            raise InputError(
+                f"{folder}: another competition was begun there than {file} says; serve"
+                f" {folder / FILE}, or name a new folder"
+            )
+        yield ledger
+    except BaseException:
         ledger.close_connection()
-        raise InputError(
-            f"{folder}: another competition was begun there than {file} says; serve"
-            f" {folder / FILE}, or name a new folder"
-        )
-    return ledger
+        if is_new:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
 
 
 def rehearsed(file: Path, folder: Path) -> Ledger:
