@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -12,6 +13,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from numpy.typing import NDArray
 
 from robo_eval.compete.link import CompetitionError, Link, SaidNoError, checked_url, rules_of
+from robo_eval.compete.messages import declared
 from robo_eval.compete.spaces import action_of, space_of
 from robo_eval.core.errors import InputError
 from robo_eval.core.names import unknown_name
@@ -73,12 +75,9 @@ class _Player:
         self, place: int, probability: float, threshold: float, report: Mapping[str, Any] | None
     ) -> None:
         """Speak for the episode that has just ended."""
-        fields = {
-            "trial": place,
-            "probability": float(probability),
-            "threshold": float(threshold),
-            "report": None if report is None else dict(report),
-        }
+        values = declared(probability, threshold, report)
+        spoken = dict(zip(("probability", "threshold", "report"), values, strict=True))
+        fields = {"trial": _whole(place), **spoken}
         while self._link.ask("declare", **fields) is None:
             self._link.fresh = False
 
@@ -291,11 +290,15 @@ class RemoteVectorEnv(VectorEnv[Any, Any, Any]):
         n = self.num_envs
         rewards, ends = np.zeros(n), np.zeros((2, n), dtype=np.bool_)
         infos: list[dict[str, Any]] = [{} for _ in range(n)]
-        given = list(gymnasium.vector.utils.iterate(self.action_space, actions))
+        given: list[Any] = []
+        with contextlib.suppress(TypeError, LookupError, ValueError):  # it is no batch
+            given = list(gymnasium.vector.utils.iterate(self.action_space, actions))
+        if len(given) != n:
+            raise InputError(f"actions: {n} are wanted, one for each trial, given {actions!r:.60}")
         going = [place for place in range(n) if not (self._ended[place] or self._over[place])]
-        self._begin([place for place in range(n) if self._ended[place]], infos)
-        if going:
+        if going:  # first, since it may refuse an action, and nothing has changed then
             self._go(going, [given[place] for place in going], rewards, ends, infos)
+        self._begin([place for place in range(n) if self._ended[place]], infos)
         self._ended = ends[0] | ends[1]
         return self._observations(), rewards, ends[0], ends[1], self._gathered(infos)
 

@@ -15,6 +15,8 @@ PROTOCOL: Final = 1
 MOST_TRIALS: Final = 64
 """Trials that one connection may play at once."""
 
+_REPORT: Final = '{"levels": [{"level_number": 1, "probability": 0.6}], "entity": "cart"}'
+
 _Number = Annotated[int, Field(ge=0, lt=2**53)]
 
 
@@ -102,18 +104,32 @@ class Declare(_Message):
             RefusedError: If they cannot be used.
         """
         try:
-            found = checked_declaration(
-                {
-                    **(self.report or {}),
-                    "probability": self.probability,
-                    "threshold": self.threshold,
-                }
-            )
+            return declared(self.probability, self.threshold, self.report)
         except InputError as err:
             raise RefusedError("bad_declaration", str(err)) from err
-        assert found is not None
-        spoken = found.pop("probability"), found.pop("threshold")
-        return *spoken, found or None
+
+
+def declared(
+    probability: object, threshold: object, report: object
+) -> tuple[float, float, dict[str, Any] | None]:
+    """Probability, threshold and report, as agents of a plan declare them.
+
+    Raises:
+        InputError: If they cannot be used; the message names the field.
+    """
+    if not isinstance(report, Mapping | None):
+        raise InputError(f"declare(): report: must be like {_REPORT}, given {report!r:.60}")
+    try:
+        found = checked_declaration(
+            {**(report or {}), "probability": probability, "threshold": threshold}
+        )
+    except InputError as err:
+        if not report:
+            raise
+        raise InputError(f"{err}; a report is like {_REPORT}") from err
+    assert found is not None
+    spoken = found.pop("probability"), found.pop("threshold")
+    return *spoken, found or None
 
 
 _KINDS: Final[Mapping[str, type[_Message]]] = {

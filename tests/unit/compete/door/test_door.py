@@ -565,3 +565,42 @@ def test_a_token_that_can_be_none_is_blamed_on_its_own_variable(shared: Any) -> 
         made(shared, "short")
     assert refused.value.code == "token"
     assert "POLICY" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"probability": "x"}, "probability: must be a number"),
+        ({"probability": None}, "probability: must be a number"),
+        ({"probability": 0.7, "report": {"levels": [1]}}, "levels.0.*level_number.*probability"),
+        ({"probability": 0.7, "report": {"level": 1}}, "did you mean 'levels'"),
+        ({"probability": 0.7, "report": [1]}, "report.*level_number"),
+        ({"probability": 0.7, "threshold": float("nan")}, "threshold"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_declared_says_how_it_can(shared: Any, fields: Any, said: str) -> None:
+    env = made(shared, shared.team())
+    env.reset()
+    while not any(env.step(0)[2:4]):
+        pass
+    with pytest.raises(InputError, match=said):
+        env.unwrapped.declare(**fields)
+    env.unwrapped.declare(probability=np.float32(0.5))
+    env.close()
+
+
+@pytest.mark.parametrize("actions", [[1], [1, 2, 3], 1, None, [1, float("nan")], [0, 9]], ids=str)
+def test_a_batch_that_is_none_changes_nothing(shared: Any, actions: Any) -> None:
+    envs = gymnasium.make_vec(
+        "RoboEval/Remote-v0", num_envs=2, vectorization_mode="vector_entry_point",
+        url=shared.url, token=shared.team(),
+    )  # fmt: skip
+    envs.reset()
+    envs.step([0, 0])
+    with pytest.raises(InputError, match="action"):
+        envs.step(actions)
+    _, _, terminated, truncated, infos = envs.step([0, 0])
+    assert not (terminated | truncated).any()
+    assert "given_back" not in infos
+    envs.close()
