@@ -96,7 +96,7 @@ def _begun(
     serving = Serving(ledger, **where)
     tokens = tokens_of(ledger, teams)
     calls.begin(serving, lambda line: typer.echo(line, err=True))
-    say(f"{ledger.competition.name} is served at {serving.url} until Ctrl-C")
+    say(f"{ledger.competition.name} is served at {serving.told_url} until Ctrl-C")
     say(f"commitment {ledger.meta()['commitment']}")
     for name, token in tokens.items():
         say(f"token of {name}: {token}")

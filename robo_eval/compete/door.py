@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import Annotated, Any, Final
 
 from fastapi import Depends, FastAPI, HTTPException, Request
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, PlainTextResponse
 from pydantic import BaseModel
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
@@ -52,6 +52,15 @@ def make_app(house: House, names: Iterable[str]) -> FastAPI:
     )
     app.state.house = house
     app.add_middleware(Guarded, names=names, most_message=house.limits.message_bytes)
+
+    @app.get("/", response_class=PlainTextResponse, include_in_schema=False)
+    async def site() -> str:
+        """What this is, for who opens the address in a browser."""
+        return (
+            f"{house.competition.name}: a competition of agents. Its rules: /v1/competition. An"
+            ' agent plays by gymnasium.make("RoboEval/Remote-v0", url=..., token=...), which pip'
+            ' install "robo-eval-stack[remote]" brings; `robo-eval compete try URL` tries it out.\n'
+        )
 
     @app.get("/v1/competition")
     async def competition() -> dict[str, Any]:

@@ -6,6 +6,7 @@ import atexit
 import contextlib
 import fcntl
 import itertools
+import logging
 import os
 import shutil
 import socket
@@ -38,7 +39,8 @@ class Serving:
             encrypts the way.
 
     Attributes:
-        url: Where it is.
+        url: Where it is, for this machine.
+        told_url: Where it is, for those who take part.
         house: The server without its wires.
 
     Raises:
@@ -58,7 +60,7 @@ class Serving:
         names: Sequence[str] = (),
         allow_plain: bool = False,
     ) -> None:
-        check_address(host, is_tls=False, allow_plain=allow_plain)
+        check_address(host, is_tls=False, allow_plain=allow_plain, remedy="")
         try:
             import uvicorn
             import websockets  # noqa: F401 - uvicorn finds it by itself
@@ -71,7 +73,11 @@ class Serving:
                 f"serving a competition needs {err.name}: {pip_install('server')}"
             ) from err
         self._listener = listening(host, port)
-        self.url = address(host, self._listener.getsockname()[1], is_tls=False)
+        bound = self._listener.getsockname()[1]
+        self.url = address(host, bound, is_tls=False)
+        is_all = not host.strip("0.:")  # all addresses of this machine, none of which is named
+        told = [*names, socket.gethostname()][0] if is_all else host
+        self.told_url = address(told, bound, is_tls=False)
         self._stack = contextlib.ExitStack()
         self._stack.enter_context(contextlib.closing(self._listener))
         server = self._stack.enter_context(_named(ledger.folder))
@@ -90,6 +96,8 @@ class Serving:
             ws_ping_interval=None,  # how long a team may be silent is a rule, and told
             timeout_graceful_shutdown=_STOP_S,
         )
+        # uvicorn logs each connection that is refused over HTTP as a fault of the application.
+        logging.getLogger("uvicorn.error").addFilter(_is_no_refusal)
         self._server: Any = uvicorn.Server(config)
         self._thread: threading.Thread | None = None
 
@@ -137,6 +145,10 @@ class Serving:
         atexit.unregister(self.stop)
         if self._thread is not None:
             self._thread.join(_START_S)
+
+
+def _is_no_refusal(record: logging.LogRecord) -> bool:
+    return "without completing handshake" not in record.getMessage()
 
 
 @contextlib.contextmanager

@@ -93,17 +93,25 @@ def address(host: str, port: int, *, is_tls: bool) -> str:
     return f"{'https' if is_tls else 'http'}://{name}:{port}/"
 
 
-def check_address(host: str, *, is_tls: bool, allow_plain: bool) -> None:
+def check_address(
+    host: str, *, is_tls: bool, allow_plain: bool, remedy: str = "--cert and --key for TLS, or "
+) -> None:
     """Refuse to be reached from elsewhere without TLS.
 
+    Args:
+        host: Address to listen on.
+        is_tls: Whether it is encrypted here.
+        allow_plain: Whether something else encrypts it.
+        remedy: Options that would encrypt it here.
+
     Raises:
-        InputError: If passwords would cross a network that others can read.
+        InputError: If passwords or tokens would cross a network that others can read.
     """
     if is_tls or allow_plain or _is_this_machine(host):
         return
     raise InputError(
-        f"host {host}: passwords would cross the network in the clear; give --cert and --key for"
-        " TLS, or --allow-plain-http if something else encrypts the way"
+        f"host {host}: passwords and tokens would cross the network in the clear; give {remedy}"
+        "--allow-plain-http if something else encrypts the way"
     )
 
 

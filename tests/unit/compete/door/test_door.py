@@ -604,3 +604,28 @@ def test_a_batch_that_is_none_changes_nothing(shared: Any, actions: Any) -> None
     assert not (terminated | truncated).any()
     assert "given_back" not in infos
     envs.close()
+
+
+def test_the_address_itself_says_what_it_is(shared: Any) -> None:
+    with urllib.request.urlopen(shared.url) as answer:
+        assert answer.headers["content-type"].startswith("text/plain")
+        said = answer.read().decode()
+    assert said.startswith("tiny: ")
+    assert "/v1/competition" in said
+
+
+def test_a_refused_connection_is_no_fault_of_the_server(shared: Any, raw: Any) -> None:
+    import logging
+
+    heard: list[str] = []
+    listener = logging.Handler()
+    listener.emit = lambda record: heard.append(record.getMessage())  # type: ignore[method-assign]
+    logger = logging.getLogger("uvicorn.error")
+    logger.addHandler(listener)
+    try:
+        with pytest.raises(InvalidStatus):
+            raw(shared.url, "0" * 32)
+        made(shared, shared.team()).close()
+    finally:
+        logger.removeHandler(listener)
+    assert heard == []

@@ -56,3 +56,23 @@ def test_a_closing_date_that_is_past_names_the_file(file: Path) -> None:
     file.write_text(tiny().replace("2099", "2001"))
     with pytest.raises(InputError, match=r"cup\.yaml: closes"):
         serve(file, out=file.parent / "out", port=0)
+
+
+def test_the_remedy_names_options_that_there_are(file: Path) -> None:
+    with pytest.raises(InputError, match=r"tokens .*--allow-plain-http") as refused:
+        serve(file, out=file.parent / "out", host="0.0.0.0")
+    assert "--cert" not in str(refused.value)
+
+
+@pytest.mark.parametrize("names", [["evalbox", "other"], []])
+def test_teams_are_given_a_name_where_all_addresses_are_listened_at(
+    file: Path, names: list[str]
+) -> None:
+    from robo_eval.compete.serving import Serving, rehearsed
+
+    ledger = rehearsed(file, file.parent / "dry")
+    serving = Serving(ledger, host="0.0.0.0", port=0, names=names, allow_plain=True)
+    name = names[0] if names else socket.gethostname()
+    assert serving.told_url == serving.url.replace("0.0.0.0", name)
+    serving._listener.close()
+    ledger.close_connection()
