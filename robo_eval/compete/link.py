@@ -241,9 +241,7 @@ class Link:
         if closed.code == REPLACED:
             return SaidNoError(self.url, "replaced", REPLACED_TEXT)
         if closed.code == TOO_LARGE:
-            return SaidNoError(
-                self.url, "too_large", "the message is larger than `message_bytes` of the rules"
-            )
+            return SaidNoError(self.url, "too_large", "it is larger than `message_bytes` allows")
         return _LostError(closed.reason or f"closed with code {closed.code}")
 
     def _hang_up(self) -> None:
@@ -383,12 +381,8 @@ def _opened(url: str, token: str, timeout_s: float) -> tuple[socket.socket, Any]
 
 
 def _no_team(url: str) -> SaidNoError:
-    return SaidNoError(
-        url,
-        "token",
-        f"no team has this token; copy it again, into `token` or the variable {TOKEN},"
-        " or ask the organiser for another",
-    )
+    why = f"no team has this token; copy it again, into `token` or {TOKEN}, or ask the organiser"
+    return SaidNoError(url, "token", why)
 
 
 def _nothing(url: str, why: str) -> CompetitionError:
