@@ -405,9 +405,9 @@ class Ledger:
         return self._write(work)
 
     def team_of(self, token: str) -> Team | None:
-        """The team with a token; None if there is none, or it was withdrawn."""
+        """The team with a token, withdrawn or not; None if there is none."""
         digest = text_digest(token)
-        query = select(TEAMS).where(TEAMS.c.token_sha256 == digest, TEAMS.c.revoked_ns.is_(None))
+        query = select(TEAMS).where(TEAMS.c.token_sha256 == digest)
         row = self._read(lambda db: db.execute(query).first())
         return None if row is None else _team(row)
 

@@ -40,6 +40,7 @@ CALLS = {
     "stats.multiple.letters": (BETTER,),
     "stats.multiple.rank_ranges": (BETTER,),
     "stats.clustered_pairs.clustered_difference": ([1.0, -1.0, 0.0], [2.0, 2.0, 2.0]),
+    "stats.clustered_pairs.clustered_p_values": ([[1.0, -1.0, 0.0]], [2, 2, 2]),
     "stats.paired.paired_table": (WINS, WINS),
     "stats.paired.discordant_counts": (COUNTS, COUNTS, TRIALS),
     "stats.paired.mcnemar_p": (COUNTS, TRIALS),
