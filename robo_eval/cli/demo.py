@@ -129,7 +129,8 @@ def _play(plan_file: str, path: Path, how: PlayOptions) -> None:
                 f"{trial.path}: {status}"
                 + ("; going on from there" if status != "complete" else "")
             )
-        play(trial, replace(how, robot=None), sides=trial.plan.sides)
+        # Of a physical side that is complete nothing is started again.
+        play(trial, replace(how, robot=None), sides=trial.plan.sides, may_leave=True)
         return
     text = files("robo_eval.cli").joinpath(plan_file).read_text(encoding="utf-8")
     plan = parse_plan(text, source=plan_file)
