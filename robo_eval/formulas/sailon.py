@@ -330,7 +330,7 @@ def reaction(
             number is missing or not in [0, 1].
 
     Example:
-        >>> reaction([1.0, 0.2, 0.6], [0.8, 0.2, 0.2], onset=1, window=1)["apti"]
+        >>> reaction([1.0, 0.25, 0.75], [0.75, 0.25, 0.25], onset=1, window=1)["apti"]
         0.75
     """
     ours, theirs = _shares("performance", performance), _shares("baseline", baseline)
