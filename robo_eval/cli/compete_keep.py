@@ -45,7 +45,7 @@ def new(
     text = (Path(__file__).parent / _STARTER).read_text(encoding="utf-8")
     filled = text.format(file=file.name, closes=closes.isoformat())
     write_new(file, filled, "name another file, or delete it")
-    say(f"{file}: a competition in CartPole3D that closes in {_DAYS} days")
+    say(f"{file}: a competition that closes in {_DAYS} days")
     next_steps(f"robo-eval compete serve {quoted(file)} --out runs/{quoted(file.stem)}")
 
 

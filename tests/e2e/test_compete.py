@@ -115,7 +115,8 @@ def test_a_rehearsal_keeps_nothing_and_try_says_how_it_went(server: Any, tmp_pat
     token = dry.said(r"token of x: (\S+)")
     tried = compete(tmp_path, "try", dry.url, "--token", token, "--json")
     found = json.loads(tried.stdout)
-    assert (found["team"], found["tasks"][0]["ticks"]) == ("x", 10)
+    assert found["team"] == "x"
+    assert 1 <= found["tasks"][0]["ticks"] <= 10  # seeds are drawn anew: the pole may fall
     wrong = compete(tmp_path, "try", dry.url, "--token", "0" * 32)
     assert wrong.returncode == 2
     assert "ROBO_EVAL_COMPETE_TOKEN" in wrong.stderr
