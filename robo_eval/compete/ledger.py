@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple, Self, TypeVar
 
 import yaml
 from pydantic import TypeAdapter, ValidationError
-from sqlalchemy import Connection, delete, func, insert, select, union, update
+from sqlalchemy import Connection, bindparam, delete, func, insert, select, union, update
 
 from robo_eval.compete.competition import (
     Competition,
@@ -241,8 +241,9 @@ class Ledger:
         self._secret: Final = _read_secret(held if held.exists() else folder / REVEAL)
         url = folder / URL
         target = text_of(url, "URL").strip() if url.exists() else folder / DATABASE
-        self._database: Final = Database(target, FORM, read_only=read_only)
+        self._database: Final = Database(target, FORM, read_only=read_only, durable=False)
         self._draw: Final = lru_cache(maxsize=64)(self._drawn)
+        self._plan: Final = lru_cache(maxsize=64)(lambda team: self.competition.plan((team,)))
 
     @classmethod
     def create(cls, folder: Path, competition: Competition, url: str | None = None) -> Self:
@@ -443,7 +444,7 @@ class Ledger:
 
     def beat(self, server: str) -> None:
         """Tell that a server is still there; one that is silent for 20 s has died."""
-        self._write(lambda db: _beat(db, server, self.now()))
+        self._write(lambda db: _beat(db, server, self.now()), keeps=False)
 
     def claim(self, team: Team, server: str) -> list[Turn]:
         """The turns of a team's current attempt, which this server plays from now on.
@@ -519,16 +520,15 @@ class Ledger:
         """
 
         def work(db: Connection) -> Turn:
-            row = self._held(db, turn)
-            if row.episode != turn.episode:
-                raise Refusal(f"episode {turn.episode} of the trial was played", "lost")
+            row = _trial_row(db, turn.attempt, turn.trial.number)
+            self._check_held(row, turn)
             now = self.now()
             began = now if row.began_ns is None else row.began_ns
             due = self._due(began, now)
             _change(db, row, began_ns=began, due_ns=due, begun=turn.episode)
             return replace(turn, due_ns=due)
 
-        return self._write(work)
+        return self._write(work, keeps=False)
 
     def away(self, turns: Sequence[Turn]) -> None:
         """Tell that a team's connection was lost: the time to come back runs."""
@@ -556,7 +556,7 @@ class Ledger:
         Raises:
             Refusal: If it is this server's turn no longer, `lost`.
         """
-        return self._write(lambda db: self._record(db, turn, row, actions))
+        return self._write(lambda db: self._record(db, turn, row, actions), keeps=False)
 
     def _record(self, db: Connection, turn: Turn, row: Episode, actions: bytes) -> Turn | None:
         attempt = _lock(db, turn.attempt)
@@ -565,11 +565,7 @@ class Ledger:
         is_last = following.episode == len(turn.trial.episodes)
         if trial.run == turn.run and trial.episode == following.episode:
             return None if is_last else replace(following, due_ns=trial.due_ns)
-        trial = self._held(db, turn)
-        if trial.episode != turn.episode:
-            raise Refusal(
-                f"episode {trial.episode} of the trial is next, not {turn.episode}", "lost"
-            )
+        self._check_held(trial, turn)
         now = self.now()
         due = None if is_last else self._due(now if trial.began_ns is None else trial.began_ns, now)
         place = (trial.trial, trial.run, trial.episode)
@@ -577,12 +573,12 @@ class Ledger:
         state = "done" if is_last else "open"
         began = now if trial.began_ns is None else trial.began_ns
         _change(db, trial, episode=following.episode, state=state, due_ns=due, began_ns=began)
-        self._end_if_done(db, turn.attempt)
+        if is_last:
+            self._end_if_done(db, turn.attempt)
         return None if is_last else replace(following, due_ns=due)
 
     def row(self, turn: Turn, **measured: Any) -> Episode:  # noqa: ANN401 - the fields of Episode
         """The row of an episode: what the competition says of it, and what was measured."""
-        plan = self.competition.plan((turn.team,))
         planned = turn.trial.planned(turn.team, turn.ordinal, turn.episode, turn.run)
         given = {
             "policy_digest": text_digest(f"team:{turn.team}"),
@@ -590,7 +586,7 @@ class Ledger:
             "software": software(),
             **measured,
         }
-        return row_for(planned, plan, self.digest, **given)
+        return row_for(planned, self._plan(turn.team), self.digest, **given)
 
     def declare(
         self,
@@ -672,7 +668,10 @@ class Ledger:
         self._write(work)
 
     def sweep(self) -> int:
-        """Forfeit every trial whose deadline has passed; how many there were."""
+        """Forfeit every trial whose deadline has passed; how many there were.
+
+        Everything that was recorded before survives a power cut from then on.
+        """
 
         def work(db: Connection) -> int:
             late = (TRIALS.c.state == "open", TRIALS.c.due_ns < self.now())
@@ -738,9 +737,8 @@ class Ledger:
             "actions": None if actions is None else zlib.compress(actions),
             "sha256": sha256,
         }
-        db.execute(insert(LINKS).values(**row))
-        changed = update(ATTEMPTS).where(ATTEMPTS.c.number == head.number)
-        db.execute(changed.values(sequence=sequence, sha256=sha256))
+        db.execute(insert(LINKS), row)
+        db.execute(_LINKED, {"of": head.number, "sequence": sequence, "sha256": sha256})
         return head._replace(sequence=sequence, sha256=sha256)
 
     def _end_if_done(self, db: Connection, attempt: int) -> None:
@@ -767,12 +765,12 @@ class Ledger:
             server=row.server or "",
         )
 
-    def _held(self, db: Connection, turn: Turn) -> Any:  # noqa: ANN401 - a row of TRIALS
-        row = _trial_row(db, turn.attempt, turn.trial.number)
+    def _check_held(self, row: Any, turn: Turn) -> None:  # noqa: ANN401 - a row of TRIALS
         if row.state != "open" or row.run != turn.run or row.server != turn.server:
             what = f"was {row.state}" if row.state != "open" else "is played elsewhere"
             raise Refusal(f"the trial {what}: {row.why or 'it was claimed anew'}", "lost")
-        return row
+        if row.episode != turn.episode:
+            raise Refusal(f"episode {row.episode} of the trial is next, not {turn.episode}", "lost")
 
     # What was noted and played -------------------------------------------------------------------
 
@@ -791,7 +789,7 @@ class Ledger:
                 text = {"kind": kind[:40], "detail": detail[:500]}
                 db.execute(insert(NOTES).values(team=number, at_ns=self.now(), **text))
 
-        self._write(work)
+        self._write(work, keeps=False)
 
     def notes(self) -> list[dict[str, Any]]:
         """What was refused, oldest first: `team` (number or None), `kind`, `detail`, `at_ns`."""
@@ -971,12 +969,21 @@ class Ledger:
 
         return self._database.persistently(once)
 
-    def _write(self, work: Callable[[Connection], _Result]) -> _Result:
+    def _write(self, work: Callable[[Connection], _Result], *, keeps: bool = True) -> _Result:
+        """Change something; where it `keeps` not, a power cut until `flush` may undo it."""
+
         def once() -> _Result:
             with self._database.writing() as db:
                 return work(db)
 
-        return self._database.persistently(once)
+        found = self._database.persistently(once)
+        if keeps:
+            self.flush()
+        return found
+
+    def flush(self) -> None:
+        """Have the disk keep what was recorded, so that it survives a power cut."""
+        self._database.flush()
 
 
 # Files -------------------------------------------------------------------------------------------
@@ -1005,6 +1012,17 @@ def _read_secret(path: Path) -> Secret:
 
 # Rows --------------------------------------------------------------------------------------------
 
+# What is asked for each episode is made once: making a statement takes longer than running it.
+_HEAD: Final = (
+    select(*[ATTEMPTS.c[name] for name in _Head._fields])
+    .where(ATTEMPTS.c.number == bindparam("of"))
+    .with_for_update()
+)
+_OWN: Final = (TRIALS.c.attempt == bindparam("of"), TRIALS.c.trial == bindparam("which"))
+_TRIAL: Final = select(TRIALS).where(*_OWN).with_for_update()
+_CHANGE: Final = update(TRIALS).where(*_OWN)
+_LINKED: Final = update(ATTEMPTS).where(ATTEMPTS.c.number == bindparam("of"))
+
 
 def _value(db: Connection, name: str) -> str | None:
     found = db.scalar(select(META.c.value).where(META.c.name == name))
@@ -1027,14 +1045,11 @@ def _attempt(row: Any) -> Attempt:  # noqa: ANN401 - a row of ATTEMPTS
 
 def _lock(db: Connection, attempt: int) -> _Head:
     """The newest link of an attempt's chain; nobody else appends until the transaction ends."""
-    columns = [ATTEMPTS.c[name] for name in _Head._fields]
-    query = select(*columns).where(ATTEMPTS.c.number == attempt).with_for_update()
-    return _Head(*db.execute(query).one())
+    return _Head(*db.execute(_HEAD, {"of": attempt}).one())
 
 
 def _trial_row(db: Connection, attempt: int, trial: int) -> Any:  # noqa: ANN401 - of TRIALS
-    query = select(TRIALS).where(TRIALS.c.attempt == attempt, TRIALS.c.trial == trial)
-    found = db.execute(query.with_for_update()).first()
+    found = db.execute(_TRIAL, {"of": attempt, "which": trial}).first()
     if found is None:
         raise Refusal(f"there is no trial {trial!r:.40} in this attempt", "lost")
     return found
@@ -1046,8 +1061,7 @@ def _open_trials(db: Connection, attempt: int) -> Sequence[Any]:
 
 
 def _change(db: Connection, row: Any, **values: object) -> None:  # noqa: ANN401 - of TRIALS
-    own = update(TRIALS).where(TRIALS.c.attempt == row.attempt, TRIALS.c.trial == row.trial)
-    db.execute(own.values(**values))
+    db.execute(_CHANGE, {"of": row.attempt, "which": row.trial, **values})
 
 
 def _alive(db: Connection, now: int) -> set[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import sqlite3
 import threading
@@ -109,14 +110,19 @@ class Database:
         target: Path of an SQLite file, or a URL that begins with `postgresql://`.
         form: Its tables.
         read_only: Refuse writing; an SQLite file may then be on write-protected media.
+        durable: Whether each transaction survives a power cut, too. Of an SQLite file that takes
+            as long as many transactions; else it does from the next `flush` on.
 
     Raises:
         DatabaseError: If it is missing, damaged, of another schema, or cannot be reached.
         MissingExtraError: If PostgreSQL's driver is not installed.
     """
 
-    def __init__(self, target: str | Path, form: Form, *, read_only: bool = False) -> None:
+    def __init__(
+        self, target: str | Path, form: Form, *, read_only: bool = False, durable: bool = True
+    ) -> None:
         self._target = target
+        self._durable = durable
         self._form = form
         self.is_server = is_url(target)
         self.name: Final = shown(target)
@@ -209,12 +215,20 @@ class Database:
         return self._connection
 
     def _connect_file(self) -> Connection:
-        connection = _connect_file(Path(self._target), read_only=self.read_only)
+        path = Path(self._target)
+        connection = _connect_file(path, read_only=self.read_only, durable=self._durable)
         connection.exec_driver_sql(f"PRAGMA wal_autocheckpoint = {_WAL_PAGES}")
         connection.exec_driver_sql(f"PRAGMA cache_size = -{_CACHE_KIB}")
         # What is taken out of a page, such as a text that was redacted, is written over.
         connection.exec_driver_sql("PRAGMA secure_delete = ON")
         return connection
+
+    def flush(self) -> None:
+        """Have what was written survive a power cut from now on."""
+        wal = Path(f"{self._target}-wal")
+        if not (self.is_server or self._durable):
+            with suppress(FileNotFoundError), explained(wal, "cannot be kept"), wal.open() as file:
+                os.fsync(file.fileno())
 
     def _check_version(self) -> None:
         def read() -> str | None:
@@ -352,8 +366,8 @@ def driver_errors() -> tuple[type[Exception], ...]:
     return (SQLAlchemyError, sqlite3.Error, psycopg.Error)
 
 
-def _connect_file(path: Path, *, read_only: bool = False) -> Connection:
-    driver = files.connect(path, read_only=read_only, busy_s=_BUSY_S)
+def _connect_file(path: Path, *, read_only: bool = False, durable: bool = True) -> Connection:
+    driver = files.connect(path, read_only=read_only, durable=durable, busy_s=_BUSY_S)
     engine = create_engine(
         "sqlite://", creator=lambda: driver, poolclass=StaticPool, isolation_level="AUTOCOMMIT"
     )
