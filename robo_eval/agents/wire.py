@@ -132,14 +132,14 @@ def check_token(token: str | None) -> str | None:
 
 def _json(message: Mapping[str, Any]) -> str:
     try:
-        return json.dumps(message, separators=(",", ":"), allow_nan=False)
+        return _WRITE(message)
     except (TypeError, ValueError) as err:
         raise InputError(f"a message has no JSON form: {err}") from err
 
 
 def _object(text: str) -> dict[str, Any]:
     try:
-        message = json.loads(text, parse_constant=_refuse_constant)
+        message = _READ(text)
     except (ValueError, RecursionError) as err:
         raise InputError(f"a message is not JSON: {str(err)[:120]}") from err
     if not isinstance(message, dict) or not isinstance(message.get("type"), str):
@@ -149,6 +149,11 @@ def _object(text: str) -> dict[str, Any]:
 
 def _refuse_constant(name: str) -> object:
     raise ValueError(f"{name} is not a JSON number")
+
+
+# Made once: `json.loads` and `json.dumps` make one each time where anything is asked of them.
+_READ: Final = json.JSONDecoder(parse_constant=_refuse_constant).decode
+_WRITE: Final = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
 
 # What is in a value -----------------------------------------------------------------------------

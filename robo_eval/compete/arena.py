@@ -8,7 +8,8 @@ import itertools
 import logging
 import os
 import socket
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, Final
 
 from robo_eval.compete.worlds import Answer, Job, enclosed, opened, work
@@ -26,6 +27,48 @@ class WorldLostError(RoboEvalError):
     """A simulator process died or hung; what was played in it is given back."""
 
 
+class Reply(asyncio.Future[Answer]):
+    """What a process will answer.
+
+    Attributes:
+        then: Called at once when it is there; a task of the loop has to wait for its next turn.
+    """
+
+    then: Callable[[], None] | None = None
+
+    def arrive(self, answer: Answer | None) -> None:
+        """Be answered; None if the process has ended."""
+        if self.done():
+            return
+        if answer is None:
+            self.set_exception(WorldLostError("the simulator process has ended"))
+            self.exception()  # perhaps nobody waits for it
+        else:
+            self.set_result(answer)
+        if self.then is not None:
+            self.then()
+
+
+def at_once(work: Coroutine[Any, Any, None]) -> None:
+    """Run a coroutine now, and on as soon as a reply that it waits for is there.
+
+    A task of the loop would wait for the loop's next turn at its begin and after each reply.
+    """
+
+    def go_on(_done: object = None) -> None:
+        try:
+            waits = work.send(None)
+        except StopIteration:
+            return
+        waits._asyncio_future_blocking = False  # noqa: SLF001 - as tasks do: it was seen
+        if isinstance(waits, Reply):
+            waits.then = go_on
+        else:
+            waits.add_done_callback(go_on)
+
+    go_on()
+
+
 class Hand(asyncio.Protocol):
     """One simulator process, as the server sees it.
 
@@ -37,8 +80,8 @@ class Hand(asyncio.Protocol):
     def __init__(self) -> None:
         self.rooms = 0
         self.is_alive = True
-        self.ready: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        self._waiting: dict[int, asyncio.Future[Answer]] = {0: self.ready}
+        self.ready = Reply()
+        self._waiting: dict[int, Reply] = {0: self.ready}
         self._buffer = bytearray()
         self._transport: Any = None
         self._heard_s = 0.0
@@ -52,32 +95,26 @@ class Hand(asyncio.Protocol):
             self._process = Confined(work, theirs, forks=False)
         finally:
             theirs.close()
-        loop = asyncio.get_running_loop()
-        self._heard_s = loop.time()
-        await loop.create_connection(lambda: self, sock=ours)
+        self._heard_s = time.monotonic()
+        await asyncio.get_running_loop().create_connection(lambda: self, sock=ours)
 
-    def ask(self, job: Job) -> asyncio.Future[Answer]:
-        """Have a job done.
-
-        Raises:
-            WorldLostError: Now, or from the future, if the process is lost.
-        """
-        loop = asyncio.get_running_loop()
-        answer: asyncio.Future[Answer] = loop.create_future()
+    def ask(self, job: Job) -> Reply:
+        """Have a job done; the reply raises WorldLostError if the process is lost."""
+        reply = Reply()
         if not self.is_alive:
-            answer.set_exception(WorldLostError("the simulator process has ended"))
-            return answer
+            reply.arrive(None)
+            return reply
         if not self._waiting:
-            self._heard_s = loop.time()
-        self._waiting[job.number] = answer
+            self._heard_s = time.monotonic()
+        self._waiting[job.number] = reply
         self._transport.write(enclosed(job))
-        return answer
+        return reply
 
     def silent_s(self) -> float:
         """For how long it has owed an answer."""
         if not self._waiting:
             return 0.0
-        return asyncio.get_running_loop().time() - self._heard_s
+        return time.monotonic() - self._heard_s
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """It can be told something."""
@@ -86,21 +123,16 @@ class Hand(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """It says something."""
         self._buffer += data
-        self._heard_s = asyncio.get_running_loop().time()
-        for answer in opened(self._buffer):
-            future = self._waiting.pop(answer.number, None)
-            if future is not None and not future.done():
-                future.set_result(answer)
+        self._heard_s = time.monotonic()
+        for answer in opened(self._buffer, Answer):
+            self._waiting.pop(answer.number).arrive(answer)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """It has ended."""
         del exc
         self.is_alive = False
         while self._waiting:
-            future = self._waiting.popitem()[1]
-            if not future.done():
-                future.set_exception(WorldLostError("the simulator process has ended"))
-                future.exception()  # perhaps nobody waits for it
+            self._waiting.popitem()[1].arrive(None)
 
     def end(self) -> None:
         """Kill it; may be called again."""

@@ -279,7 +279,7 @@ class RemoteVectorEnv(VectorEnv[Any, Any, Any]):
         """Begin the next episode of each trial."""
         self._player.ignore(seed, options)
         infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
-        self._begin(range(self.num_envs), infos)
+        self._begin(np.flatnonzero(~self._over).tolist(), infos)
         return self._observations(), self._gathered(infos)
 
     def step(
@@ -295,10 +295,10 @@ class RemoteVectorEnv(VectorEnv[Any, Any, Any]):
             given = list(gymnasium.vector.utils.iterate(self.action_space, actions))
         if len(given) != n:
             raise InputError(f"actions: {n} are wanted, one for each trial, given {actions!r:.60}")
-        going = [place for place in range(n) if not (self._ended[place] or self._over[place])]
+        going = np.flatnonzero(~(self._ended | self._over)).tolist()
         if going:  # first, since it may refuse an action, and nothing has changed then
             self._go(going, [given[place] for place in going], rewards, ends, infos)
-        self._begin([place for place in range(n) if self._ended[place]], infos)
+        self._begin(np.flatnonzero(self._ended & ~self._over).tolist(), infos)
         self._ended = ends[0] | ends[1]
         return self._observations(), rewards, ends[0], ends[1], self._gathered(infos)
 
@@ -342,20 +342,21 @@ class RemoteVectorEnv(VectorEnv[Any, Any, Any]):
         self._player.close()
 
     def _begin(self, places: Sequence[int], infos: list[dict[str, Any]]) -> None:
-        for place in [one for one in places if not self._over[one]]:
-            try:
-                answer = self._player.reset([place])
-            except SaidNoError as err:
-                if err.code != "over":
-                    raise
-                self._over[place], self._ended[place] = True, False
-                self._seen[place] = _zeros(self.single_observation_space)
-            else:
-                self._seen[place], infos[place] = answer["value"][0], answer["info"][0]
-                self._ended[place] = False
-        for place, info in enumerate(infos):
-            if self._over[place]:
-                info["over"] = True
+        try:
+            answer = self._player.reset(places) if places else {"value": (), "info": ()}
+        except SaidNoError as err:
+            if err.code != "over":
+                raise
+            for place in places if len(places) > 1 else ():  # it is of one of them
+                self._begin([place], infos)
+            if len(places) == 1:
+                self._over[places], self._ended[places] = True, False
+                self._seen[places[0]] = _zeros(self.single_observation_space)
+        else:
+            for place, seen, info in zip(places, answer["value"], answer["info"], strict=True):
+                self._seen[place], infos[place], self._ended[place] = seen, info, False
+        for place in np.flatnonzero(self._over).tolist():
+            infos[place]["over"] = True
         if self._over.all():
             self._player.left = 0
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import asdict
+from functools import partial
 from typing import Annotated, Any, Final
 
 from fastapi import Depends, FastAPI, HTTPException, Request
@@ -15,13 +17,16 @@ from pydantic import BaseModel
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 import robo_eval
+from robo_eval.compete.arena import at_once
+from robo_eval.compete.direct import DIRECT, Direct
 from robo_eval.compete.house import House
 from robo_eval.compete.ledger import Team
 from robo_eval.compete.link import REPLACED, REPLACED_TEXT, TOO_LARGE
-from robo_eval.compete.messages import Hello, Message, RefusedError, message_of
+from robo_eval.compete.messages import Hello, Message, RefusedError, Step, message_of
 from robo_eval.compete.room import Room
 from robo_eval.web.security import Guarded
 
+_LOG: Final = logging.getLogger(__name__)
 _HELLO_S: Final = 10.0
 """A connection that has not introduced itself by then is closed."""
 _REFUSED: Final = 4000
@@ -152,6 +157,8 @@ class Caller:
         self._grid_s = house.competition.answer_grid_ms / 1000.0
         self._pace = Pace(house.limits.steps_per_s)
         self._closing: asyncio.Task[None] | None = None
+        self._line: Direct | None = None
+        self._alone = asyncio.Lock()
 
     async def serve(self) -> None:
         """Answer until one of the two leaves."""
@@ -166,24 +173,21 @@ class Caller:
             await self._socket.accept()
             room = await self._introduced(team)
             while True:
-                try:
-                    await self._answer(room, await self._received(team))
-                except RefusedError as err:
-                    if err.ends:
-                        raise
-                    await house.note(team, err.code, str(err))
-                    await self._send(err.frame)
+                await self._reply(room, team)
         except RefusedError as err:
             await self._refuse(team, err)
         except (WebSocketDisconnect, RuntimeError):  # Starlette's, of a connection that has gone
             pass
         finally:
+            if self._line is not None:
+                self._line.taker = None
             if self._closing is not None:
                 await asyncio.gather(self._closing, return_exceptions=True)
             del house.evict[self._number]
             house.open[team.name] -= 1
             if room is not None:
-                await house.leave(room, self._number)
+                async with self._alone:  # what is under way is kept first
+                    await house.leave(room, self._number)
 
     def evict(self) -> None:
         """Close it because another one has come."""
@@ -221,7 +225,32 @@ class Caller:
             err.ends = True
             raise _numbered(err, message) from err
         await self._send(await room.welcome(message))
+        self._line = self._socket.scope["extensions"].get(DIRECT)
+        if self._line is not None:
+            self._line.taker = partial(self._taken, room, team)
         return room
+
+    def _taken(self, room: Room, team: Team, frame: str | bytes) -> bool:
+        """Answer a step at once; all else, and what comes too early, `serve` has its turn with."""
+        if self._alone.locked() or room.connection != self._number:
+            return False
+        try:
+            message = message_of(frame)
+        except RefusedError:
+            return False
+        if isinstance(message, Step):
+            at_once(self._step(room, team, message))
+            return True
+        return False
+
+    async def _step(self, room: Room, team: Team, message: Step) -> None:
+        try:
+            await self._reply(room, team, message)
+        except WebSocketDisconnect:
+            pass
+        except Exception:  # noqa: BLE001 - whatever it is ends the connection, as elsewhere
+            _LOG.exception("a step of team %s", team.name)
+            await self._socket.close()
 
     async def _received(self, team: Team) -> Message:
         """The next message."""
@@ -236,6 +265,18 @@ class Caller:
             raise WebSocketDisconnect(received.get("code") or 1005)
         frame = received.get("text")
         return received["bytes"] if frame is None else str(frame)
+
+    async def _reply(self, room: Room, team: Team, message: Message | None = None) -> None:
+        """Answer a message, or the next one that comes."""
+        try:
+            message = message or await self._received(team)
+            async with self._alone:
+                await self._answer(room, message)
+        except RefusedError as err:
+            if err.ends:
+                raise
+            await self._house.note(team, err.code, str(err))
+            await self._send(err.frame)
 
     async def _answer(self, room: Room, message: Message) -> None:
         loop = asyncio.get_running_loop()
@@ -263,7 +304,9 @@ class Caller:
             pass
 
     async def _send(self, frame: str | bytes) -> None:
-        if isinstance(frame, str):
+        if self._line is not None and self._line.writable.is_set():
+            self._line.say(frame)
+        elif isinstance(frame, str):
             await self._socket.send_text(frame)
         else:
             await self._socket.send_bytes(frame)

@@ -47,37 +47,24 @@ def differences(
     Raises:
         InputError: If its environment cannot be made here.
     """
-    import gymnasium
-
+    from robo_eval.compete.worlds import Setting, Start, World
     from robo_eval.core.errors import foreign
-    from robo_eval.metrics.scoring import reward_of, score_played
 
     with foreign(trial.env, "making it again"):
-        env = gymnasium.make(trial.env, **trial.keywords_of(episode))
+        world = World(Setting(task, [trial.keywords_of(episode)]))
     try:
-        _, info = env.reset(seed=trial.episodes[episode].seed)
-        rewards: list[float] = []
-        terminated = truncated = False
-        for action in actions:
-            if terminated or truncated:
-                return [f"it ended after {len(rewards)} of {len(actions)} ticks"]
-            _, reward, terminated, truncated, info = env.step(action)
-            rewards.append(reward_of(reward))
-        if not (terminated or truncated):
-            return [f"it had not ended after {len(rewards)} ticks"]
+        world.reset(Start(trial.episodes[episode].seed, 0, {}))
+        ended = None
+        for tick, action in enumerate(actions):
+            if ended is not None:
+                return [f"it ended after {tick} of {len(actions)} ticks"]
+            _, ended = world.step(action, 0)
     finally:
-        env.close()
-    end, quality, total = score_played(
-        task, rewards, terminated=bool(terminated), truncated=bool(truncated), info=info
-    )
-    again = {
-        "ticks": len(rewards),
-        "episode_return": total,
-        "quality": quality,
-        "end_reason": end,
-    }
+        world.close()
+    if ended is None:
+        return [f"it had not ended after {len(actions)} ticks"]
     return [
-        f"{name} is {value!r}, and {getattr(row, name)!r} was logged"
-        for name, value in again.items()
-        if value != getattr(row, name)
+        f"{name} is {ended.measured[name]!r}, and {getattr(row, name)!r} was logged"
+        for name in ("ticks", "episode_return", "quality", "end_reason")
+        if ended.measured[name] != getattr(row, name)
     ]

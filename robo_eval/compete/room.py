@@ -168,8 +168,12 @@ class Room:
             raise RefusedError("over", f"trials {over}: no episode is left to be played there")
         for number in message.trials:
             await self._open(number)
-        starts = [await self._start(self.places[number]) for number in message.trials]
-        answer = await self._ask("reset", message.trials, starts, message.id)
+        starts = [self._start(self.places[number]) for number in message.trials]
+        reply = asyncio.ensure_future(self._ask("reset", message.trials, starts, message.id))
+        try:  # both at once, since the worlds take their time
+            await self._begin([self.places[number] for number in message.trials])
+        finally:
+            answer = await reply
         for number in message.trials:
             place = self.places[number]
             place.is_playing, place.ended = number not in answer.broken, None
@@ -238,14 +242,21 @@ class Room:
             raise RefusedError("given_back", "the environment broke; the trial starts again")
         place.is_open = True
 
-    async def _start(self, place: Place) -> Start | None:
+    def _start(self, place: Place) -> Start | None:
         """What is to begin; None where an episode is under way, which goes on."""
-        turn = place.turn
-        assert turn is not None
-        if place.is_playing:
-            return None
-        place.turn = await self._store(self._house.ledger.begin, turn) or turn
-        return self._house.start_of(turn)
+        assert place.turn is not None
+        return None if place.is_playing else self._house.start_of(place.turn)
+
+    async def _begin(self, places: Sequence[Place]) -> None:
+        """Have the time of episodes run that are not under way yet."""
+        fresh = [(place, place.turn) for place in places if place.turn and not place.is_playing]
+
+        def begin() -> list[Turn]:
+            return [self._house.ledger.begin(turn) for _, turn in fresh]
+
+        for (place, before), turn in zip(fresh, await self._store(begin) or (), strict=False):
+            if place.turn is before:  # it may have been given back meanwhile
+                place.turn = turn
 
     async def _ask(
         self, kind: str, places: Sequence[int], given: Sequence[Any], number: int

@@ -66,6 +66,7 @@ class Serving:
             import websockets  # noqa: F401 - uvicorn finds it by itself
 
             from robo_eval.compete.arena import Arena
+            from robo_eval.compete.direct import Direct
             from robo_eval.compete.door import make_app
             from robo_eval.compete.house import House
         except ImportError as err:
@@ -90,7 +91,7 @@ class Serving:
             # A proxy on this machine says how and from where a client came.
             proxy_headers=True,
             forwarded_allow_ips="127.0.0.1,::1",
-            ws="websockets-sansio",
+            ws=Direct,
             ws_max_size=ledger.competition.limits.message_bytes,
             ws_per_message_deflate=False,  # costs more time than it saves
             ws_ping_interval=None,  # how long a team may be silent is a rule, and told

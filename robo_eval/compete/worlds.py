@@ -10,7 +10,7 @@ import time
 from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from multiprocessing.connection import Connection
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 import gymnasium
 import numpy as np
@@ -22,7 +22,7 @@ from robo_eval.core.canonical import canonical_json
 from robo_eval.core.errors import InputError, said
 from robo_eval.core.kinds import EndReason
 from robo_eval.core.plan import TaskPlan
-from robo_eval.log.planned_row import measured, physical_state, tick_s_of
+from robo_eval.log.planned_row import declared, measured, physical_state, tick_s_of
 from robo_eval.metrics.scoring import reward_of, score_played
 
 TOLD: Final[Mapping[str, type]] = {"is_success": bool, "stage": int}
@@ -32,9 +32,6 @@ _LENGTH: Final = struct.Struct("<I")
 _READ: Final = 2**16
 _PART_S: Final = 0.0003
 """How long a team's job is gone on with before others have their turn; a step may take longer."""
-
-
-# Named tuples, since they are pickled in half the time of dataclasses: two of them for each step.
 
 
 class Setting(NamedTuple):
@@ -113,21 +110,25 @@ class Answer(NamedTuple):
     found: Any = None
 
 
-def enclosed(message: object) -> bytes:
+_Message = TypeVar("_Message", Job, Answer)
+
+
+def enclosed(message: Job | Answer) -> bytes:
     """A message between the server and its own workers: a length, and pickled bytes."""
-    body = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
+    # A plain tuple is pickled in a fifth of the time of a named one.
+    body = pickle.dumps(tuple(message), protocol=pickle.HIGHEST_PROTOCOL)
     return _LENGTH.pack(len(body)) + body
 
 
-def opened(buffer: bytearray) -> Iterator[Any]:
-    """The messages that are complete in a buffer; they are taken out of it."""
+def opened(buffer: bytearray, kind: type[_Message]) -> Iterator[_Message]:
+    """The messages of a kind that are complete in a buffer; they are taken out of it."""
     while len(buffer) >= _LENGTH.size:
         (length,) = _LENGTH.unpack_from(buffer)
         end = _LENGTH.size + length
         if len(buffer) < end:
             return
         # What our own processes say to each other; nothing of a client's gets here undecoded.
-        yield pickle.loads(bytes(buffer[_LENGTH.size : end]))  # noqa: S301
+        yield kind(*pickle.loads(bytes(buffer[_LENGTH.size : end])))  # noqa: S301
         del buffer[:end]
 
 
@@ -141,7 +142,8 @@ class World:
     def __init__(self, setting: Setting) -> None:
         self._task = setting.task
         self._envs = [
-            gymnasium.make(setting.task.env, **dict(keywords)) for keywords in setting.keywords
+            gymnasium.make(setting.task.env, disable_env_checker=True, **dict(keywords))
+            for keywords in setting.keywords
         ]
         for env in self._envs:
             env.reset(seed=0)
@@ -217,7 +219,6 @@ class World:
             self._task, self._rewards, terminated=terminated, truncated=truncated, info=info
         )
         passed_s = (time.time_ns() - self._start_ns) / 1e9
-        engine = getattr(self.env.unwrapped, "engine", None)
         return {
             "start_ns": self._start_ns,
             "duration_s": passed_s if tick_s is None else ticks * tick_s,
@@ -230,7 +231,7 @@ class World:
             **measured(self.env, info),
             "novelty": self._novelty,
             "initial_state": self._initial_state,
-            "engine": engine if isinstance(engine, str) else None,
+            **declared(self.env),
         }
 
 
@@ -325,7 +326,7 @@ class Stand:
         observations: Any = [one[0] for one in seen]
         space = self._worlds[job.room, job.places[0]].env.observation_space
         if isinstance(space, gymnasium.spaces.Box):
-            observations = np.stack(observations)
+            observations = np.array(observations)
         head = {
             **job.head,
             "reward": [one[1] for one in seen],
@@ -408,7 +409,7 @@ def work(_hears: Connection, _speaks: Connection, line: socket.socket) -> None:
             if not data:
                 return
             buffer += data
-            for job in opened(buffer):
+            for job in opened(buffer, Job):
                 queue.add(job)
         todo = queue.next()
         begin_s = time.perf_counter()
