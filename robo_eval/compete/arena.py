@@ -73,12 +73,12 @@ class Hand(asyncio.Protocol):
     """One simulator process, as the server sees it.
 
     Attributes:
-        rooms: How many teams have their worlds in it.
+        seats: How many trials have their worlds in it.
         is_alive: Whether it can be asked.
     """
 
     def __init__(self) -> None:
-        self.rooms = 0
+        self.seats = 0
         self.is_alive = True
         self.ready = Reply()
         self._waiting: dict[int, Reply] = {0: self.ready}
@@ -191,11 +191,11 @@ class Arena:
             hand.end()
 
     async def seat(self) -> Hand:
-        """The process with the fewest teams, for one team more."""
+        """The process with the fewest trials, for one more."""
         while not (alive := [one for one in self.hands if one.is_alive]):
             await asyncio.sleep(_LOOK_S)
-        hand = min(alive, key=lambda one: one.rooms)
-        hand.rooms += 1
+        hand = min(alive, key=lambda one: one.seats)
+        hand.seats += 1
         return hand
 
     def job(self, room: int, kind: str, **fields: Any) -> Job:  # noqa: ANN401 - of a Job
@@ -212,8 +212,7 @@ class Arena:
         answer = await self.hands[0].ask(job)
         for place, why in answer.broken.items():
             raise CheckFailedError(f"tasks.{place}: {tasks[place].env} cannot be made: {why}")
-        found: list[Mapping[str, Any]] = answer.found
-        return found
+        return list(answer.seen)
 
     async def _look(self) -> None:
         """End processes that hang, and start others in their place."""

@@ -14,6 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, Final
 
+from gymnasium import Space
+
 import robo_eval
 from robo_eval.compete.arena import Arena
 from robo_eval.compete.draw import EpisodeDraw, Secret, TrialDraw, draw
@@ -21,6 +23,7 @@ from robo_eval.compete.ledger import Ledger, Refusal, Team, Turn
 from robo_eval.compete.link import REPLACED_TEXT
 from robo_eval.compete.messages import MOST_TRIALS, PROTOCOL, Hello, RefusedError
 from robo_eval.compete.room import Room
+from robo_eval.compete.spaces import space_of
 from robo_eval.compete.worlds import Setting, Start
 from robo_eval.core.errors import RoboEvalError
 
@@ -41,6 +44,7 @@ class House:
     Attributes:
         numbers: Numbers of rooms and connections, each used once.
         tasks: What the environments say of their spaces.
+        actions: The action space of each task.
         problem: Why it could not start.
         passes: Tokens of the server's own players, which are of this process alone.
     """
@@ -52,6 +56,7 @@ class House:
         self.limits = ledger.competition.limits
         self.numbers = itertools.count(1)
         self.tasks: Sequence[Mapping[str, Any]] = ()
+        self.actions: Sequence[Space[Any]] = ()
         self.passes: dict[str, Team] = {}
         self.open: Counter[str] = Counter()
         self._name = name
@@ -76,6 +81,7 @@ class House:
     async def _begin(self) -> None:
         await self.arena.start()
         self.tasks = await self.arena.spaces(self.competition.tasks)
+        self.actions = [space_of(task["action_space"]) for task in self.tasks]
         await self.store(self.ledger.serve, self._name)
         self._commitment = (await self.store(self.ledger.meta))["commitment"]
         self._watch = asyncio.create_task(self._look())
