@@ -150,6 +150,22 @@ def _gain(performance: Sequence[float], baseline: Sequence[float], onset: int) -
     return (sum(performance[onset:]) - sum(baseline[onset:])) / len(performance[onset:])
 
 
+def read_of(novelty: Mapping[str, Any]) -> dict[str, Any]:
+    """What is read here of the `novelty` of a row: its place in the trial, and of what is new."""
+    return {name: novelty[name] for name in ("trial", "began", "truth") if name in novelty}
+
+
+def is_novel(novelty: object) -> bool:
+    """Whether the novelty of an episode of a trial began, by the `novelty` of its row."""
+    place = novelty.get("trial") if isinstance(novelty, Mapping) else None
+    return bool(place and place["is_novel"]) and not has_not_begun(novelty)
+
+
+def has_not_begun(novelty: object) -> bool:
+    """Whether an episode of a trial ended before its novelty began."""
+    return isinstance(novelty, Mapping) and "trial" in novelty and novelty.get("began") is False
+
+
 def _trials_by_policy(
     table: pd.DataFrame, policies: set[str]
 ) -> dict[str, tuple[dict[Key, Played], int]]:
@@ -164,8 +180,7 @@ def _trials_by_policy(
         row = dict(zip(names, cells, strict=True))
         if place is not None and row["policy"] in policies:
             key = str(place["cell"]), int(place["number"])
-            began = novelty.get("began") is not False
-            episode = {**row, "place": place, "began": began}
+            episode = {**row, "place": place, "novelty": novelty}
             rows[str(row["policy"]), key][int(place["episode"])] = episode
     found: dict[str, tuple[dict[Key, Played], int]] = {name: ({}, 0) for name in policies}
     for (policy, key), own in sorted(rows.items()):
@@ -185,7 +200,8 @@ def _played(rows: Sequence[Mapping[str, Any]]) -> Played:
     said = [place.get("declared") for place in places]
     stated = [_UNSAID if one is None else one for one in said]
     novel = [place for place, row in enumerate(rows) if row["place"]["is_novel"]]
-    onset = next((place for place in novel if rows[place]["began"]), None)
+    began = [place for place in novel if is_novel(rows[place]["novelty"])]
+    onset = began[0] if began else None
     first = None if onset is None else rows[onset]
     trial: dict[str, Any] = {
         "n_episodes": len(rows),
@@ -194,16 +210,23 @@ def _played(rows: Sequence[Mapping[str, Any]]) -> Played:
         "performance": [float(row["quality"]) for row in rows],
         "probability": [one["probability"] for one in stated],
         "threshold": [one["threshold"] for one in stated],
-        "reports": [one if one and one.get("levels") else None for one in said],
-        "truth": {"level": None if first is None else _known(first["level"])},
+        "reports": said,
+        "truth": {} if first is None else _truth(first),
     }
     trial["declared"] = sailon.declared_index(trial["probability"], trial["threshold"])
     return Played(
         at=None if first is None else _condition(first),
         trial=trial,
         declares=any(one is not None for one in said),
-        not_begun=frozenset(place for place in novel if not rows[place]["began"]),
+        not_begun=frozenset(novel).difference(began),
     )
+
+
+def _truth(row: Mapping[str, Any]) -> dict[str, Any]:
+    """What is new in an episode: its level, and what its task declares in words."""
+    words = row["novelty"].get("truth")
+    level = {} if is_missing(row["level"]) else {"level": row["level"]}
+    return {**level, **(words if isinstance(words, Mapping) else {})}
 
 
 def _condition(row: Mapping[str, Any]) -> Condition:

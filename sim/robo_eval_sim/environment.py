@@ -137,8 +137,14 @@ class TaskEnv(gymnasium.Env[ObsType, ActType], EzPickle):
 
     @property
     def novelty(self) -> dict[str, Any] | None:
-        """What the level drew for this episode; none before the first reset."""
-        return None if self._drawn is None else self._drawn.as_dict()
+        """What the level drew for this episode, and as `truth` what is new in words.
+
+        None before the first reset.
+        """
+        if self._drawn is None:
+            return None
+        words = self._level.truth(self._drawn)
+        return {**self._drawn.as_dict(), **({"truth": words} if words else {})}
 
     def _info(self) -> dict[str, Any]:
         """What `reset` and `step` say beside the observation."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
@@ -23,7 +23,11 @@ _DECLARES: Final = "give the policy a method declare()"
 _FROZEN: Final = "name the policy that does not adapt: trials.frozen in the plan"
 _INFORMED: Final = "name a policy that is told the novelty: trials.informed in the plan"
 _WHOLE: Final = "play trials in which every episode gets a score"
+_TRUTH: Final = "declare it with the level: words of @novelty"
 _PER_100: Final = "per 100 episodes"
+
+_FIRST: Final = ("M1", "M3", "M4", "level_named", "entity_named")
+"""Numbers that tell why there is no value, for all of their kind."""
 
 Some = Mapping[Key, Played]
 Of = Callable[[Some], Estimate]
@@ -69,7 +73,7 @@ def _number(name: str, of: Of, own: Some, at: Condition | None) -> Number:
 
 def _missing(name: str, why: str, remedy: str, unit: str) -> Number:
     """A number where there is none; short tables say why once for all of its kind."""
-    none, is_first = Estimate.missing(reason=why, unit=unit), name in ("M1", "M3", "M4")
+    none, is_first = Estimate.missing(reason=why, unit=unit), name in _FIRST
     return Number(name=name, estimate=none, remedy=remedy, detail=not is_first)
 
 
@@ -81,6 +85,18 @@ def _means(body: Body, of: Callable[[Played], float | None], unit: str, reason: 
         return over_trials(values, body.config, unit=unit, reason=reason)
 
     return mean
+
+
+def _share(body: Body, of: Callable[[Played], float | None], reason: str = "") -> Of:
+    """The share of the trials that it is true of, among those of which it can be said."""
+
+    def share(own: Some) -> Estimate:
+        known = [found for one in own.values() if (found := of(one)) is not None]
+        if not known and reason:
+            return Estimate.missing(reason=reason, unit="ratio", method="wilson")
+        return success_estimate(sum(map(bool, known)), len(known), exact=False, level=body.level)
+
+    return share
 
 
 # Detection ---------------------------------------------------------------------------------------
@@ -134,7 +150,7 @@ def delay(body: Body) -> Iterator[Number]:
 def detected(body: Body) -> Iterator[Number]:
     """Share of the trials with novelty in which it was declared, and not before it had begun."""
     if body.trials:
-        of = partial(_share, body, "detected")
+        of = _share(body, lambda one: _found(one.trial)["detected"])
         yield from _detected(body, "M2", "ratio", of, controls=False)
 
 
@@ -145,16 +161,11 @@ def false_positives(body: Body) -> Iterator[Number]:
     `false_alarms_per_100` are those declarations per 100 normal episodes before any declaration.
     """
     if body.trials:
-        of = partial(_share, body, "false_positive")
+        of = _share(body, lambda one: _found(one.trial)["false_positive"])
         yield from _detected(body, "M2_1", "ratio", of, controls=True)
         yield from _detected(
             body, "false_alarms_per_100", _PER_100, partial(_alarms, body), controls=True
         )
-
-
-def _share(body: Body, name: str, own: Some) -> Estimate:
-    k = sum(bool(_found(one.trial)[name]) for one in own.values())  # type: ignore[literal-required]
-    return success_estimate(k, len(own), exact=False, level=body.level)
 
 
 def _alarms(body: Body, own: Some) -> Estimate:
@@ -292,31 +303,65 @@ def _judged(number: Number, trials: Trials, told: str = "") -> Number:
 # Characterisation --------------------------------------------------------------------------------
 
 
-@_metric(
-    "level_named", "ratio", _DECLARES, level_in_three="ratio", level_brier="squared",
-    level_named_at_declaration="ratio", level_in_three_at_declaration="ratio",
-    level_brier_at_declaration="squared",
-)  # fmt: skip
+_LEVELS: Final = {"level_named": "top1", "level_in_three": "top3", "level_brier": "brier"}
+_WORDS: Final = {f"{word}_named": word for word in sailon.WORDS} | {"all_named": "all_three"}
+_ENDINGS: Final = {"last": "", "at_declaration": "_at_declaration"}
+
+
+def _units(names: Iterable[str]) -> dict[str, str]:
+    """The unit of each number and of the same at the declaration, without the first one's."""
+    every = [f"{name}{ending}" for ending in _ENDINGS.values() for name in names]
+    return {name: "squared" if "brier" in name else "ratio" for name in every[1:]}
+
+
+@_metric("level_named", "ratio", _DECLARES, **_units(_LEVELS))
 def characterisation(body: Body) -> Iterator[Number]:
     """Share of the trials whose last report from the declaration on thinks the level most probable.
 
     `level_in_three` is that of the three most probable, `level_brier` the squared error summed over
     levels; with `_at_declaration` of the report that was made with the declaration.
     """
-    reports = [report for one in body.trials.novel.values() for report in one.trial["reports"]]
-    if not any(reports) or all(
-        one.trial["truth"]["level"] is None for one in body.trials.novel.values()
-    ):
+    yield from _characterised(body, _LEVELS, ("levels",))
+
+
+@_metric("entity_named", "ratio", _DECLARES, **_units(_WORDS))
+def words_named(body: Body) -> Iterator[Number]:
+    """Share of the trials whose last report from the declaration on names what has changed.
+
+    `attribute_named` is that of the property, `change_named` of how it changed, `all_named` of all
+    three; with `_at_declaration` of the report that was made with the declaration.
+    """
+    yield from _characterised(body, _WORDS, sailon.WORDS)
+
+
+def _characterised(body: Body, names: Mapping[str, str], parts: Sequence[str]) -> Iterator[Number]:
+    """How right the reports are that say one of these parts at least; nothing where none does."""
+    novel = body.trials.novel.values()
+    if not any(any(_said(one, parts)) for one in novel):
         return
-    names = {"level_named": "top1", "level_in_three": "top3", "level_brier": "brier"}
-    for when, ending in (("last", ""), ("at_declaration", "_at_declaration")):
+    for when, ending in _ENDINGS.items():
         for name, field in names.items():
-            unit = "squared" if field == "brier" else "ratio"
+            needs = {"all_three": parts}.get(field, [field if field in parts else "level"])
+            of = partial(_right, parts=parts, when=when, field=field)
+            none, told = "no report from the declaration on", f"{name}{ending}"
+            if not any(one.trial["truth"].keys() >= set(needs) for one in novel):
+                why = f"no novelty of these trials declares its {', '.join(needs)}"
+                yield _missing(told, why, _TRUTH, "squared" if field == "brier" else "ratio")
+            elif field == "brier":
+                yield from _told(body.trials, told, _means(body, of, "squared", none))
+            else:
+                yield from _told(body.trials, told, _share(body, of, none))
 
-            def of(one: Played, field: str = field, when: str = when) -> float | None:
-                found: Any = sailon.characterisation_summary([one.trial])
-                value: float | None = found[when][field]
-                return value
 
-            mean = _means(body, of, unit, "no report from the declaration on")
-            yield from _told(body.trials, f"{name}{ending}", mean)
+def _said(one: Played, parts: Sequence[str]) -> list[Mapping[str, Any] | None]:
+    """What was declared after each episode, where that says one of these parts."""
+    every = one.trial["reports"]
+    return [said if said and any(said.get(part) for part in parts) else None for said in every]
+
+
+def _right(one: Played, *, parts: Sequence[str], when: str, field: str) -> float | None:
+    """How right a report of a trial is; None if there is none, or the truth is not declared."""
+    trial = {**one.trial, "reports": _said(one, parts)}
+    found: Any = sailon.characterisation_summary([trial])
+    value: float | None = found[when][field]
+    return value

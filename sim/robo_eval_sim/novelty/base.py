@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from math import isfinite
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
 
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import Difficulty, Profile
@@ -14,6 +14,11 @@ from robo_eval.core.kinds import Difficulty, Profile
 if TYPE_CHECKING:
     import numpy as np
 
+MORE: Final = "increase"
+"""The change of a quantity; where the magnitude is below the usual one, it is `LESS`."""
+LESS: Final = "decrease"
+Words = tuple[str, str, str | None]
+"""Entity, attribute and change; None where no word tells the change."""
 Scene = TypeVar("Scene")
 """What an effect acts on: the moving things of a task."""
 
@@ -167,8 +172,11 @@ class Level:
         effect: Class of what happens tick by tick, if anything does.
         span: Least and greatest magnitude of its first parameter, if it states them.
         no_onset: Why it cannot begin while an episode goes on; empty if it can.
+        words: What is new in words, by profile; empty if that is not declared.
     """
 
+    words: ClassVar[Mapping[Profile, Words]] = {}
+    _usual: ClassVar[float | None] = None
     name: ClassVar[str]
     number: ClassVar[int]
     task: ClassVar[str] = ""
@@ -183,6 +191,20 @@ class Level:
         """Unit of its magnitude, which is its first parameter; empty if it has none."""
         tables = self.tables[Profile.PAPER].values()
         return next((entry.unit for table in tables for entry in table.values()), "")
+
+    @property
+    def usual(self) -> float | None:
+        """What its magnitude is at level 0; None if it cannot fall below that."""
+        return self._usual
+
+    def truth(self, drawn: Novelty) -> dict[str, str]:
+        """What is new: entity, attribute and change, those of them that are declared."""
+        entity, attribute, change = self.words.get(drawn.profile, (None, None, None))
+        if change == MORE and self.usual is not None:
+            magnitude = next(iter(self.tables[drawn.profile][drawn.difficulty]))
+            change = LESS if drawn.parameters[magnitude] < self.usual else MORE
+        said = {"entity": entity, "attribute": attribute, "change": change}
+        return {name: word for name, word in said.items() if word is not None}
 
     def sample(
         self,
@@ -296,7 +318,7 @@ class Level:
                 )
 
     def as_dict(self, profile: str) -> dict[str, Any]:
-        """Number, name, effect and ranges in one profile, for listings.
+        """Number, name, effect, words and ranges in one profile, for listings.
 
         The ranges are texts by difficulty.
         """
@@ -305,6 +327,7 @@ class Level:
             "level": self.number,
             "name": self.name,
             "effect": self.effects[chosen],
+            "words": self.words.get(chosen),
             "ranges": {
                 difficulty.value: _describe(self.tables[chosen][difficulty])
                 for difficulty in Difficulty
@@ -362,13 +385,24 @@ def both(table: Table) -> Mapping[Profile, Table]:
     return dict.fromkeys(Profile, table)
 
 
-def novelty(name: str, *, level: int, task: str = "") -> Callable[[type[Level]], type[Level]]:
-    """Name a level class, so that the registry finds it.
+def novelty(
+    name: str,
+    *,
+    level: int,
+    task: str = "",
+    words: Words | None = None,
+    compat: Words | None = None,
+    usual: float | None = None,
+) -> Callable[[type[Level]], type[Level]]:
+    """Name a level class, so that the registry finds it, and say in words what is new there.
 
     Args:
         name: Short name, e.g. `cart_mass`.
         level: Its number, as `gymnasium.make(..., level=...)` takes it.
         task: Gymnasium id of its task, for a file outside the task's folder.
+        words: Entity, attribute and change, by which an agent's report on it is judged.
+        compat: The same of the reference code's level, where that is another.
+        usual: Its magnitude at level 0, where smaller ones can be asked for as well.
     """
 
     def register(cls: type[Level]) -> type[Level]:
@@ -379,6 +413,9 @@ def novelty(name: str, *, level: int, task: str = "") -> Callable[[type[Level]],
         cls.name = name
         cls.number = level
         cls.task = task
+        cls._usual = usual
+        if words is not None:
+            cls.words = {Profile.PAPER: words, Profile.COMPAT: compat or words}
         missing = [field for field in ("effects", "tables") if not hasattr(cls, field)]
         if missing:
             raise InputError(f"level {name!r}: {' and '.join(missing)} must be set")

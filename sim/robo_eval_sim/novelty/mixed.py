@@ -182,6 +182,11 @@ class Mixed(Level):
         if any(part.effect is not None for part in parts):
             self.effect = self._effect  # type: ignore[assignment, misc]
 
+    def truth(self, drawn: Novelty) -> dict[str, str]:
+        """That of its part; several at once have no one truth."""
+        (part, *more) = self.parts
+        return {} if more else part.truth(_of(drawn, part))
+
     def sample(
         self,
         difficulty: Difficulty,

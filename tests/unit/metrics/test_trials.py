@@ -12,7 +12,7 @@ from robo_eval.gates import load_profile
 from robo_eval.gates.evidence import readings_of
 from robo_eval.metrics.frame import episodes_frame
 from robo_eval.metrics.summary import summarise
-from robo_eval.metrics.trials import once_in_trials
+from robo_eval.metrics.trials import is_novel, once_in_trials, read_of
 
 PLAN = """
 name: x
@@ -28,10 +28,11 @@ def plan_of(text=PLAN, **trials):
     return plan.model_copy(update={"trials": plan.trials.model_copy(update={**roles, **trials})})
 
 
-def table(plan, *, quality, declares, gaps=(), late=()):
+def table(plan, *, quality, declares, gaps=(), late=(), truth=None):
     """Rows of a plan: quality by policy and planned episode, what it declares after it.
 
-    Those of `gaps` have no score, those of `late` ended before their novelty began.
+    Those of `gaps` have no score, those of `late` ended before their novelty began; `truth` is what
+    is new in words, by level.
     """
     rows = []
     for planned in schedule(plan, plan.sides[0]):
@@ -58,6 +59,7 @@ def table(plan, *, quality, declares, gaps=(), late=()):
                 "novelty": {
                     "trial": planned.trial.as_dict(declares(policy, planned)),
                     **({"began": False} if planned.base_id in late else {}),
+                    **(truth or {}).get(planned.condition.level, {}),
                 },
             }
         )
@@ -133,6 +135,87 @@ def test_what_is_missing_has_a_reason():
     assert told.of("M2").reason == "the onset was given"
     assert told.of("M3") is None
     assert told.of("M4").value == 1.0
+
+
+TRUTH = {
+    1: {"truth": {"entity": "cart", "attribute": "mass", "change": "increase"}},
+    9: {"truth": {"entity": "pole", "attribute": "size", "change": "increase"}},
+}
+
+
+def says(*words, levels=(), at=1):
+    """Declares at an episode after the onset, or the next, and says this from then on."""
+
+    def declared(policy, planned):
+        onset = planned.trial.onset
+        if policy != "adaptive" or onset is None or planned.trial.episode < onset + at:
+            return None
+        told = dict(zip(("entity", "attribute", "change"), words, strict=True))
+        return {
+            "probability": 1.0,
+            "threshold": 0.5,
+            "levels": [{"level_number": n, "probability": p} for n, p in levels],
+            **{name: word for name, word in told.items() if word is not None},
+        }
+
+    return declared
+
+
+def test_what_is_said_is_judged_by_the_truth_of_each_word():
+    plan = plan_of()
+    declares = says("pole", "mass", "increase", levels=[(1, 0.3), (9, 0.6)])
+    found = numbers(table(plan, quality=good, declares=declares, truth=TRUTH), plan)
+    entity = found.of("entity_named")
+    assert (entity.value, entity.n, entity.method) == (0.5, 8, "wilson")
+    # 4 of 8 by Wilson's formula, computed elsewhere.
+    assert (entity.low, entity.high) == pytest.approx((0.2152154, 0.7847846), abs=1e-6)
+    assert found.of("attribute_named_sim").value == 0.5
+    assert found.of("change_named_sim").value == 1.0
+    assert found.of("all_named_sim").value == 0.0
+    assert found.of("all_named_at_declaration_sim").n == 8
+    by_level = {one.at and one.at.level: one for one in found.where(name="entity_named")}
+    assert (by_level[1].estimate.value, by_level[9].estimate.value) == (0.0, 1.0)
+    level = found.of("level_named")
+    assert (level.value, level.n, level.method) == (0.5, 8, "wilson")
+    assert found.of("level_in_three_sim").value == 1.0
+    # (0.3 - 1)^2 + 0.6^2 at level 1, 0.3^2 + (0.6 - 1)^2 at level 9.
+    assert found.of("level_brier_sim").value == pytest.approx((0.85 + 0.25) / 2)
+
+
+def test_where_a_novelty_declares_no_truth_there_is_no_value_and_a_reason():
+    plan = plan_of()
+    declares = says("pole", None, "increase")
+    found = numbers(table(plan, quality=good, declares=declares), plan)
+    assert found.of("entity_named").value is None
+    assert found.of("entity_named").reason == "no novelty of these trials declares its entity"
+    assert "entity, attribute, change" in found.of("all_named_sim").reason
+    assert "@novelty" in found.where(title="entity named")[0].remedy
+    assert found.of("level_named") is None  # it names none
+    part = {9: {"truth": {"entity": "pole", "attribute": "size"}}}
+    found = numbers(table(plan, quality=good, declares=declares, truth=part), plan)
+    entity = found.where(title="entity named")[0]
+    assert (entity.estimate.value, entity.estimate.n) == (1.0, 4)
+    assert "4 of 8 trials left out" in entity.note
+    assert "level 1 hard" in entity.note
+    assert found.of("attribute_named_sim").value == 0.0  # silent about it, so wrong
+    assert found.of("change_named_sim").reason.endswith("declares its change")
+    late = says("pole", "size", "increase", at=100)
+    silent = numbers(table(plan, quality=good, declares=late, truth=TRUTH), plan)
+    assert not silent.where(title="entity named")
+
+
+def test_the_truth_is_that_of_the_first_episode_whose_novelty_began():
+    plan = plan_of(onset=(4, 4))
+    late = first_novel(plan, "adaptive", count=4)
+    rows = table(plan, quality=good, declares=says("pole", "size", "increase"), truth=TRUTH)
+    cut = [name in late for name in rows["episode_id"]]
+    rows.loc[cut, "novelty"] = [
+        {**novelty, "truth": {"entity": "else"}, "began": False}
+        for novelty in rows.loc[cut, "novelty"]
+    ]
+    assert numbers(rows, plan).of("all_named_sim").value == 0.5
+    assert not is_novel(rows.loc[cut, "novelty"].iloc[0])
+    assert read_of({"name": "x", **rows["novelty"].iloc[0]}).keys() <= {"trial", "began", "truth"}
 
 
 def gaps_of(plan, policy, *, controls):

@@ -249,6 +249,67 @@ def test_an_onset_is_told_where_it_is_given_and_novelty_to_the_informed_alone(tm
     assert {one.split(" ", 2)[2] for one in told if one} == {"None None"}
 
 
+LISTENER = """
+import json
+
+
+class Listener:
+    '''Says what it was ever given, as text.'''
+
+    name, digest = "listener", "listener-1"
+
+    def __init__(self):
+        self.given = []
+
+    def begin_trial(self, *given):
+        self.given.append(repr(given))
+
+    def begin_episode(self, info):
+        self.given.append(repr(info))
+
+    def reset(self, **given):
+        self.given.append(repr(sorted(given)))
+
+    def act(self, observation):
+        self.given.append(type(observation).__name__)
+        return 0
+
+    def declare(self):
+        told = " ".join(dict.fromkeys(self.given))
+        return {"probability": 0.0, "entity": told[:100], "change": str("truth" in told)}
+"""
+
+
+@pytest.mark.parametrize("informed", ["", ", informed: listener"])
+def test_the_row_has_the_truth_in_words_and_no_policy_is_told_it_but_the_informed(
+    tmp_path, informed
+):
+    (tmp_path / "listening.py").write_text(LISTENER)
+    plan = parse_plan(
+        textwrap.dedent(f"""
+        name: x
+        tasks: [{{levels: [1, 5], difficulties: [hard], kwargs: {{reveal: true}}}}]
+        policies: [{{name: listener, factory: "listening:Listener"}}]
+        traces: none
+        trials: {{count: 1, episodes: 2, onset: 1, controls: 1{informed}}}
+        """),
+        source="plan.yaml",
+    )
+    rows = list(play(plan, tmp_path / "t").values())
+    truths = {row.level: row.novelty.get("truth") for row in rows}
+    assert truths == {
+        0: None,
+        1: {"entity": "cart", "attribute": "mass", "change": "increase"},
+        5: {"entity": "block", "attribute": "force", "change": "away block"},
+    }
+    for row in rows:
+        said = row.novelty["trial"]["declared"]
+        has_seen_it = bool(informed) and row.level > 0
+        assert said["change"] == str(has_seen_it)
+        if not informed:
+            assert said["entity"] == "() {'novelty_indicator': None} ['seed'] ndarray"
+
+
 def test_what_the_informed_does_to_what_it_is_told_is_its_own(tmp_path):
     rows = play(
         plan_of("count: 1, episodes: 3, onset: 1, informed: learner", does="rewrites"),

@@ -11,7 +11,7 @@ from robo_eval_sim.novelty import Range, novelty
 _ANYWHERE = Range(0.0, 2 * math.pi, "rad")
 
 
-@novelty("payload", level=10)
+@novelty("payload", level=10, words=("hand", "mass", "increase"))
 class Payload(Axis, effect="the hand carries a load"):
     """What the hand weighs more."""
 
@@ -20,7 +20,7 @@ class Payload(Axis, effect="the hand carries a load"):
     span = (0.05, 30.0)
 
 
-@novelty("gravity_tilt", level=11)
+@novelty("gravity_tilt", level=11, words=("gravity", "angle", "increase"))
 class GravityTilt(Axis, effect="gravity leans"):
     """Angle between gravity and the vertical."""
 
@@ -30,7 +30,7 @@ class GravityTilt(Axis, effect="gravity leans"):
     drawn: ClassVar = {"tilt_direction_rad": _ANYWHERE}
 
 
-@novelty("delay", level=12)
+@novelty("delay", level=12, words=("action", "delay", "increase"))
 class Delay(Axis, effect="commands act later"):
     """How much later a command acts."""
 
@@ -39,7 +39,7 @@ class Delay(Axis, effect="commands act later"):
     span = (0.004, 2.0)
 
 
-@novelty("gain", level=13)
+@novelty("gain", level=13, words=("action", "size", "increase"))
 class Gain(Axis, effect="commands are carried out in part"):
     """Share of a commanded change of position that is carried out."""
 
@@ -48,7 +48,7 @@ class Gain(Axis, effect="commands are carried out in part"):
     falls = True
 
 
-@novelty("backlash", level=14)
+@novelty("backlash", level=14, words=("joint", "play", "increase"))
 class Backlash(Axis, effect="the joints have play"):
     """Play of every joint."""
 
@@ -57,7 +57,7 @@ class Backlash(Axis, effect="the joints have play"):
     span = (0.001, 0.5)
 
 
-@novelty("gripper_wear", level=15)
+@novelty("gripper_wear", level=15, words=("gripper", "force", "increase"))
 class GripperWear(Axis, effect="the gripper is weaker"):
     """Force of the gripper as a share of the usual one."""
 

@@ -13,7 +13,7 @@ _GROWS = "arm and things would be inside each other"
 _MOVES = "what the arm may be holding does not jump"
 
 
-@novelty("object_mass", level=1)
+@novelty("object_mass", level=1, words=("object", "mass", "increase"))
 class ObjectMass(Axis, effect="the object is heavier"):
     """Mass of the object."""
 
@@ -22,7 +22,7 @@ class ObjectMass(Axis, effect="the object is heavier"):
     span = (0.005, 8.0)
 
 
-@novelty("object_size", level=2)
+@novelty("object_size", level=2, words=("object", "size", "increase"))
 class ObjectSize(Axis, effect="the object is larger"):
     """Edge or diameter of the object; its mass stays."""
 
@@ -32,7 +32,7 @@ class ObjectSize(Axis, effect="the object is larger"):
     no_onset = _GROWS
 
 
-@novelty("object_shape", level=3)
+@novelty("object_shape", level=3, words=("object", "shape", None))
 class ObjectShape(Axis, effect="the object is a cylinder (1) or a capsule (2)"):
     """1 is a cylinder that stands upright, 2 a capsule."""
 
@@ -42,7 +42,7 @@ class ObjectShape(Axis, effect="the object is a cylinder (1) or a capsule (2)"):
     no_onset = _GROWS
 
 
-@novelty("mass_offset", level=4)
+@novelty("mass_offset", level=4, words=("object", "balance", None))
 class MassOffset(Axis, effect="the object's centre of mass is beside its middle"):
     """Distance of the object's centre of mass from its middle."""
 
@@ -52,7 +52,7 @@ class MassOffset(Axis, effect="the object's centre of mass is beside its middle"
     drawn: ClassVar = {"mass_direction_rad": _ANYWHERE}
 
 
-@novelty("friction", level=5)
+@novelty("friction", level=5, words=("object", "friction", "increase"))
 class Friction(Axis, effect="the object is more slippery"):
     """Coefficient between the object and what it touches."""
 
@@ -61,7 +61,7 @@ class Friction(Axis, effect="the object is more slippery"):
     falls = True
 
 
-@novelty("restitution", level=6)
+@novelty("restitution", level=6, words=("object", "bounce", "increase"))
 class Restitution(Axis, effect="object and table bounce"):
     """How much object and table bounce."""
 
@@ -69,7 +69,7 @@ class Restitution(Axis, effect="object and table bounce"):
     span = (0.05, 1.0)
 
 
-@novelty("distractors", level=7)
+@novelty("distractors", level=7, words=("obstacle", "quantity", "increase"))
 class Distractors(Axis, effect="there are further things on the table"):
     """Further things on the table."""
 
@@ -80,7 +80,7 @@ class Distractors(Axis, effect="there are further things on the table"):
     no_onset = _GROWS
 
 
-@novelty("goal_shift", level=8)
+@novelty("goal_shift", level=8, words=("goal", "position", None))
 class GoalShift(Axis, effect="the goal moves"):
     """How far the goal moves, at the onset, in a direction in which it can be reached."""
 
@@ -90,7 +90,7 @@ class GoalShift(Axis, effect="the goal moves"):
     drawn: ClassVar = {"goal_direction_rad": _ANYWHERE}
 
 
-@novelty("path_blocked", level=9)
+@novelty("path_blocked", level=9, words=("wall", "quantity", "increase"))
 class PathBlocked(Axis, effect="a wall stands in the way"):
     """Height of a wall; where it stands is drawn so that the hand has room."""
 
@@ -105,7 +105,7 @@ class PathBlocked(Axis, effect="a wall stands in the way"):
     no_onset = _GROWS
 
 
-@novelty("fixture_shift", level=22)
+@novelty("fixture_shift", level=22, words=("fixture", "position", None))
 class FixtureShift(Axis, effect="the fixture stands beside the place that is known of it"):
     """How far the fixture stands beside the place that is known of it."""
 
@@ -116,7 +116,7 @@ class FixtureShift(Axis, effect="the fixture stands beside the place that is kno
     no_onset = _MOVES
 
 
-@novelty("fixture_turn", level=23)
+@novelty("fixture_turn", level=23, words=("fixture", "angle", "increase"))
 class FixtureTurn(Axis, effect="the fixture is turned further than is known of it"):
     """How far the fixture is turned beside what is known of it."""
 
@@ -126,7 +126,7 @@ class FixtureTurn(Axis, effect="the fixture is turned further than is known of i
     no_onset = _MOVES
 
 
-@novelty("slide_friction", level=24)
+@novelty("slide_friction", level=24, words=("slide", "friction", "increase"))
 class SlideFriction(Axis, effect="what slides runs heavily"):
     """Force that a sliding part needs to move."""
 

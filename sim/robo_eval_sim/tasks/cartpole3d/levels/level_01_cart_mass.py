@@ -6,10 +6,11 @@ from typing import ClassVar
 
 from robo_eval.core.kinds import Difficulty, Profile
 from robo_eval_sim.novelty.base import Fixed, Level, Novelty, novelty, same
+from robo_eval_sim.tasks.cartpole3d.layout import NOMINAL
 from robo_eval_sim.tasks.cartpole3d.physics import Physics
 
 
-@novelty("cart_mass", level=1)
+@novelty("cart_mass", level=1, words=("cart", "mass", "increase"), usual=NOMINAL.cart_mass_kg)
 class CartMass(Level):
     """Mass of the cart; its inertia scales with it."""
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _FIXED = Physics(ball_kind="fixed")
 
 
-@novelty("fixed_balls", level=2)
+@novelty("fixed_balls", level=2, words=("block", "speed", "decrease"))
 class FixedBalls(Level):
     """Immovable obstacles: in the cart's plane (paper) or anywhere in the room (compat)."""
 

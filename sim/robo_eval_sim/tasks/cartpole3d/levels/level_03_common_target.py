@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from robo_eval_sim.tasks.cartpole3d.start import Start
 
 
-@novelty("common_target", level=3)
+@novelty("common_target", level=3, words=("block", "direction", "toward location"))
 class CommonTarget(Level):
     """One point and one speed for all balls, both drawn once an episode."""
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from robo_eval_sim.tasks.cartpole3d.start import Start
 
 
-@novelty("ball_size", level=4)
+@novelty("ball_size", level=4, words=("block", "size", "increase"), usual=NOMINAL.ball_radius_m)
 class BallSize(Level):
     """Radius of the balls; their mass stays 1 kg."""
 

@@ -41,7 +41,12 @@ class _Push(BallPush):
         return [toward(ball, middle, size) for ball in balls]
 
 
-@novelty("balls_apart", level=5)
+@novelty(
+    "balls_apart",
+    level=5,
+    words=("block", "force", "away block"),
+    compat=("block", "force", "toward block"),
+)
 class BallsApart(Level):
     """A force on each ball along the line to the mean position of all."""
 

@@ -10,7 +10,13 @@ from robo_eval_sim.tasks.cartpole3d.layout import NOMINAL
 from robo_eval_sim.tasks.cartpole3d.physics import Physics
 
 
-@novelty("gravity", level=6)
+@novelty(
+    "gravity",
+    level=6,
+    words=("location", "gravity", "increase"),
+    compat=("block", "gravity", "increase"),
+    usual=NOMINAL.gravity_m_s2,
+)
 class Gravity(Level):
     """Gravity on every body, balls included."""
 

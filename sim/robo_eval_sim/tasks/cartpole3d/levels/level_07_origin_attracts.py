@@ -22,7 +22,7 @@ class _Pull(BallPush):
         return [toward(ball, _ORIGIN, force) for ball in balls]
 
 
-@novelty("origin_attracts", level=7)
+@novelty("origin_attracts", level=7, words=("block", "force", "toward location"))
 class OriginAttracts(Level):
     """A force of constant size toward the middle of the floor."""
 

@@ -57,7 +57,7 @@ class _Obstacles(Spawner):
         return all(math.dist(at[:2], ball[:2]) >= least for ball in self.world.ball_positions)
 
 
-@novelty("obstacles_ahead", level=8)
+@novelty("obstacles_ahead", level=8, words=("obstacle", "quantity", "increasing"))
 class ObstaclesAhead(SpawningLevel):
     """A ball that rests in the air at 1 m appears every N ticks."""
 

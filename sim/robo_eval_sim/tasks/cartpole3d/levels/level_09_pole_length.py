@@ -10,7 +10,7 @@ from robo_eval_sim.tasks.cartpole3d.layout import NOMINAL
 from robo_eval_sim.tasks.cartpole3d.physics import Physics
 
 
-@novelty("pole_length", level=9)
+@novelty("pole_length", level=9, words=("pole", "size", "increase"), usual=1.0)
 class PoleLength(Level):
     """Length of the pole, with its mass and centre of mass (paper) or without (compat)."""
 

@@ -27,7 +27,7 @@ def _as_the_reference(angle: float) -> float:
     return 2.0 * math.atan(angle)
 
 
-@novelty("balls_on_lines", level=10)
+@novelty("balls_on_lines", level=10, words=("block", "direction", None))
 class BallsOnLines(Level):
     """Each ball has its line; walls send it back along it.
 

@@ -17,7 +17,7 @@ AIM_HEIGHT_M = 0.5
 _SPEED = Range(0.0, 10.0, "m/s")
 
 
-@novelty("aimed_balls", level=11)
+@novelty("aimed_balls", level=11, words=("block", "direction", "toward cart"))
 class AimedBalls(Level):
     """Each ball is aimed at a point 0.5 m above the cart with a probability."""
 

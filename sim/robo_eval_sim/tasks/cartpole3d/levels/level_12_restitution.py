@@ -18,7 +18,7 @@ def _tables(name: str) -> dict[Difficulty, dict[str, Range]]:
     }
 
 
-@novelty("restitution", level=12)
+@novelty("restitution", level=12, words=("block", "bounce", "increase"), usual=1.0)
 class Restitution(Level):
     """Restitution above 1 where a ball meets a wall or a ball.
 

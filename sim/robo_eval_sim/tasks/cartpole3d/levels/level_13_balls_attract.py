@@ -26,7 +26,12 @@ class _Pull(BallPush):
         return [toward(ball, middle, size) for ball in balls]
 
 
-@novelty("balls_attract", level=13)
+@novelty(
+    "balls_attract",
+    level=13,
+    words=("block", "force", "toward block"),
+    compat=("block", "force", "away block"),
+)
 class BallsAttract(Level):
     """A force of constant size between each ball and the others."""
 

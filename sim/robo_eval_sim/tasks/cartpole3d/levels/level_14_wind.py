@@ -111,7 +111,7 @@ def _squares_around(peak_m_s: float, z_m: float) -> float:
     )
 
 
-@novelty("wind", level=14)
+@novelty("wind", level=14, words=("location", "force", "increase"))
 class Wind(Level):
     """A horizontal wind that is weaker near floor and ceiling."""
 

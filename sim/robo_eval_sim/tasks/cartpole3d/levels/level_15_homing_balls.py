@@ -28,7 +28,12 @@ class _Pull(BallPush):
         return [toward(ball, target, force) for ball in balls]
 
 
-@novelty("homing_balls", level=15)
+@novelty(
+    "homing_balls",
+    level=15,
+    words=("block", "force", "toward pole"),
+    compat=("block", "force", "toward cart"),
+)
 class HomingBalls(Level):
     """A force of constant size toward the pole's tip (paper) or above the cart (compat)."""
 

@@ -39,7 +39,7 @@ class _MoreBalls(Spawner):
                 return
 
 
-@novelty("more_balls", level=16)
+@novelty("more_balls", level=16, words=("block", "quantity", "increasing"))
 class MoreBalls(SpawningLevel):
     """A moving ball appears every N ticks, placed as at the start."""
 
