@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -272,9 +272,21 @@ def _acc(table: pd.DataFrame, plan: TrialPlan, config: MetricConfig) -> AccTable
     return replace(
         found,
         left_out=(*found.left_out, *other_tasks, *inside),
-        warnings=panel.warnings(kept) if found.n_items else (),
+        warnings=(*panel.warnings(kept), *_not_begun(kept)) if found.n_items else (),
         panel_members=members,
     )
+
+
+def _not_begun(table: pd.DataFrame) -> Iterator[str]:
+    """Which items count episodes of trials whose novelty never began."""
+    from robo_eval.metrics.trials import not_begun_text
+
+    for policy, own in table.groupby("policy"):
+        if told := not_begun_text(own):
+            yield (
+                f"{policy}: some episodes ended before their novelty began and count at their level"
+                f" all the same: {told}"
+            )
 
 
 def _planned(plan: TrialPlan, reasons: list[str], members: dict[str, str]) -> Planned | None:

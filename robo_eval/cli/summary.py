@@ -140,17 +140,10 @@ def _print_lost(summary: TrialSummary) -> None:
 
 def _say_not_begun(summary: TrialSummary) -> None:
     """How many novel episodes of trials the tables by level have whose novelty never began."""
-    from robo_eval.metrics.frame import is_missing
+    from robo_eval.metrics.trials import not_begun_text
 
     for body in summary.bodies:
-        cells = zip(body.episodes["level"], body.episodes["novelty"], strict=True)
-        late = Counter(
-            "" if is_missing(level) else f" at level {level}"
-            for level, novelty in cells
-            if isinstance(novelty, Mapping) and "trial" in novelty and novelty.get("began") is False
-        )
-        if late:
-            told = ", ".join(f"{n}{where}" for where, n in sorted(late.items()))
+        if told := not_begun_text(body.episodes):
             say(f"{body.policy}: episodes that ended before their novelty began: {told}")
 
 

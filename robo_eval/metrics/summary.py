@@ -30,6 +30,7 @@ from robo_eval.metrics.performance import (
 from robo_eval.metrics.raters import SecondRater, second_raters
 from robo_eval.metrics.stopped import series_of_table
 from robo_eval.metrics.tables import main_rows
+from robo_eval.metrics.thresholds import ThresholdCurve, threshold_curves
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,6 +60,8 @@ class TrialSummary:
         cells: Each policy in each condition.
         bodies: Each policy on each side it was played on.
         doses: What each policy keeps as a novelty grows; empty if the plan has no `axes`.
+        thresholds: What policies would detect of the onset of novelty with other thresholds; empty
+            without trials.
         series: What the stopping rule of the plan says; None without one. Where it ended the
             series, the episodes it left out are not planned any more.
         raters: How second raters agree with the log.
@@ -88,6 +91,7 @@ class TrialSummary:
     origin: str = ""
     bodies: tuple[Body, ...] = ()
     doses: tuple[DoseCurve, ...] = ()
+    thresholds: tuple[ThresholdCurve, ...] = ()
     series: Series | None = None
     raters: tuple[SecondRater, ...] = ()
     findings: tuple[Finding, ...] = ()
@@ -170,6 +174,7 @@ class TrialSummary:
             "policies": plain(self.policies),
             "cells": plain(self.cells),
             "doses": plain(self.doses),
+            "thresholds": plain(self.thresholds),
             "numbers": [number.as_dict() for number in self.numbers],
             "offered_pairs": self.offered_pairs,
             "stopping": plain(self.series),
@@ -239,6 +244,7 @@ def summary_of_table(
         cells=tuple(cells_of(main, plan, config)),
         bodies=bodies,
         doses=dose_curves(main, plan, config),
+        thresholds=threshold_curves(bodies),
         series=series,
         raters=second_raters(None if evidence is None else evidence.ratings, table, config),
         findings=attributed.findings,

@@ -36,7 +36,7 @@ class Played:
         at: Task and novelty; None of a control trial, and where no novelty ever began.
         trial: What the formulas read of it, see `formulas.sailon`; its onset is the first episode
             in which the novelty began.
-        declares: Whether the policy declared anything after any of its episodes.
+        stated: The thresholds that the policy declared; none if it declared nothing.
         not_begun: Novel episodes that ended before their novelty began, by place.
         beside: Performance, baseline and onset without the episodes in which the novelty never
             began for it or for the frozen policy; None if that has not played the same.
@@ -44,7 +44,7 @@ class Played:
 
     at: Condition | None
     trial: Mapping[str, Any]
-    declares: bool
+    stated: tuple[float, ...]
     not_begun: frozenset[int]
     beside: Mapping[str, Any] | None = None
 
@@ -217,7 +217,7 @@ def _played(rows: Sequence[Mapping[str, Any]]) -> Played:
     return Played(
         at=None if first is None else _condition(first),
         trial=trial,
-        declares=any(one is not None for one in said),
+        stated=tuple(one["threshold"] for one in said if one is not None),
         not_begun=frozenset(novel).difference(began),
     )
 
@@ -240,6 +240,20 @@ def _condition(row: Mapping[str, Any]) -> Condition:
 
 def _known(cell: Any) -> Any:  # noqa: ANN401 - a cell of a table
     return None if is_missing(cell) else cell
+
+
+def not_begun_text(episodes: pd.DataFrame) -> str:
+    """How many novel episodes of trials ended before their novelty began, by level.
+
+    Args:
+        episodes: As `episodes_frame` has them.
+
+    Returns:
+        Such as `3 at level 9`; empty if there is none.
+    """
+    late = episodes[[has_not_begun(novelty) for novelty in episodes["novelty"]]]
+    levels = late["level"].map(lambda level: "" if is_missing(level) else f" at level {level}")
+    return ", ".join(f"{n}{where}" for where, n in sorted(levels.value_counts().items()))
 
 
 def once_in_trials(table: pd.DataFrame) -> pd.DataFrame:

@@ -18,11 +18,11 @@ from robo_eval.core.task import task_of
 from robo_eval.core.wording import NOT_RECORDED
 from robo_eval.log.directory import TrialDirectory
 from robo_eval.metrics import registry
-from robo_eval.metrics.dose import DoseCurve
 from robo_eval.metrics.lengths import Lengths, lengths_of
 from robo_eval.metrics.performance import Cell as CellNumbers
 from robo_eval.metrics.summary import TrialSummary
 from robo_eval.metrics.tasks import task_label, task_variants
+from robo_eval.metrics.trials import not_begun_text
 from robo_eval.page.table import Group, Row, groups_of
 from robo_eval.page.words import count, listed
 from robo_eval.report.calibration import calibrations_of
@@ -145,7 +145,15 @@ def make_report(data: TrialData, summary: TrialSummary, findings: Findings | Non
         incidents=incident_list(data.path),
         conduct=conduct,
         effects=_effects(summary, names, besides),
-        doses=_doses(summary, names),
+        doses=[replace(one, policy=names.policy(one.side, one.policy)) for one in summary.doses],
+        thresholds=[
+            replace(one, policy=names.policy(one.side, one.policy)) for one in summary.thresholds
+        ],
+        not_begun={
+            names.policy(body.side, body.policy): told
+            for body in summary.bodies
+            if (told := not_begun_text(body.episodes))
+        },
         stages=stages_of(data.frame, shown_as, summary.config),
         lengths=[item for item in lengths if item.n],
         lengths_reason=_why_no_lengths(lengths),
@@ -265,13 +273,6 @@ def _level_names(frame: pd.DataFrame) -> dict[int | None, str]:
         level: "no novelty" if name == "none" else name.replace("_", " ")
         for level, name in found.items()
     }
-
-
-def _doses(summary: TrialSummary, names: Names) -> list[DoseCurve]:
-    """The curves over magnitudes, with the names of policies that the report shows."""
-    return [
-        replace(curve, policy=names.policy(curve.side, curve.policy)) for curve in summary.doses
-    ]
 
 
 def _effects(summary: TrialSummary, names: Names, labels: Collection[str]) -> list[Group]:

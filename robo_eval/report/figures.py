@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from robo_eval.core.estimate import Estimate
 from robo_eval.core.wording import in_short
 from robo_eval.metrics.dose import HALF, DoseCurve, by_novelty
 from robo_eval.metrics.lengths import Lengths
+from robo_eval.metrics.thresholds import ThresholdCurve
 from robo_eval.page.figure import Figure, Trace, heatmap, scatter
 from robo_eval.page.figures import colour_key, error_bars, finish, legend_on_top, styles
 from robo_eval.page.forest import forest
@@ -242,22 +244,80 @@ def dose_curves(
     )
 
 
+def threshold_curves(
+    curves: Sequence[ThresholdCurve], policies: Sequence[str], *, narrow: bool = False
+) -> Figure:
+    """Detections, false alarms and delay over the threshold, one panel each, a line a policy.
+
+    Args:
+        curves: Of the policies that declare.
+        policies: Order of the styles.
+        narrow: Whether it is for a phone.
+    """
+    names = {"detected": "detections", "false": "false alarms", "delay": "delay (episodes)"}
+    panels = Panels(count=3, columns=1 if narrow else 3, height=150 if narrow else 210, gap=70)
+    figure = panel_figure(panels, spacing=0.08, shared="")
+    style = styles(policies)
+    for panel, (part, title) in enumerate(names.items()):
+        for curve in curves:
+            shown = [at for at in curve.points if getattr(at, part).value is not None]
+            line = _line(
+                curve.policy,
+                style[curve.policy],
+                [at.threshold for at in shown],
+                [getattr(at, part) for at in shown],
+                words=[plain_text(interval_text(getattr(at, part))) for at in shown],
+                about=f"threshold %{{x}}<br>{title}",
+                is_named=panel == 0,
+            )
+            figure.add_trace(line, panel=panel)
+        name_panel(figure, panel, title, INK, most=name_room(panels, narrow=narrow))
+        figure.update_xaxes(
+            panel, title="threshold", range=[0, 1], tickvals=[0, 0.25, 0.5, 0.75, 1]
+        )
+        if part != "delay":
+            figure.update_yaxes(panel, range=[-0.03, 1.05], tickvals=[0, 0.5, 1])
+    return legend_over_panels(figure, panels, rows=len(curves) if narrow else -(-len(curves) // 4))
+
+
+def _line(
+    policy: str,
+    style: Style,
+    x: Sequence[float | None],
+    estimates: Sequence[Estimate],
+    *,
+    words: Sequence[str],
+    about: str,
+    is_named: bool,
+) -> Trace:
+    """The line of a policy with its bars; `words` are told of each point, after `about`."""
+    return scatter(
+        x=x,
+        y=[estimate.value for estimate in estimates],
+        error_y=error_bars(estimates, style.colour),
+        mode="lines+markers",
+        name=plain_text(shortened(policy, 30)),
+        legendgroup=policy,
+        showlegend=is_named,
+        line={"color": style.colour, "width": 2, "dash": style.dash},
+        marker={"size": 6, "symbol": f"{style.symbol}-open", "color": style.colour},
+        customdata=words,
+        hovertemplate=f"<b>{plain_text(policy)}</b>, {about} %{{customdata}}<extra></extra>",
+        cliponaxis=False,
+    )
+
+
 def _traces(curve: DoseCurve, style: Style, *, is_named: bool) -> Iterator[Trace]:
     """A line with bars, half of what is reached without novelty, and where they meet."""
     name = plain_text(curve.policy)
     shown = [dose for dose in curve.doses if dose.success.value is not None]
     x = [dose.magnitude for dose in shown]
-    yield scatter(
-        x=x,
-        y=[dose.success.value for dose in shown],
-        error_y=error_bars([dose.success for dose in shown], style.colour),
-        mode="lines+markers",
-        name=plain_text(shortened(curve.policy, 30)),
-        legendgroup=curve.policy,
-        showlegend=is_named,
-        line={"color": style.colour, "width": 2, "dash": style.dash},
-        marker={"size": 6, "symbol": f"{style.symbol}-open", "color": style.colour},
-        customdata=[
+    yield _line(
+        curve.policy,
+        style,
+        x,
+        [dose.success for dose in shown],
+        words=[
             f"{in_short(dose.magnitude)} {curve.unit}".rstrip()
             + f"<br>success {plain_text(interval_text(dose.success))}"
             + f"<br>kept {plain_text(interval_text(dose.kept))}"
@@ -265,8 +325,8 @@ def _traces(curve: DoseCurve, style: Style, *, is_named: bool) -> Iterator[Trace
             + f"<br>{dose.n_pairs} of {dose.n_expected} pairs"
             for dose in shown
         ],
-        hovertemplate=f"<b>{name}</b>, {plain_text(curve.label)} %{{customdata}}<extra></extra>",
-        cliponaxis=False,
+        about=plain_text(curve.label),
+        is_named=is_named,
     )
     nominal = curve.nominal_success.value
     if nominal is None or not x:

@@ -10,6 +10,7 @@ from robo_eval.metrics.dose import DoseCurve
 from robo_eval.metrics.lengths import Lengths
 from robo_eval.metrics.performance import Cell as CellNumbers
 from robo_eval.metrics.performance import PolicyResult
+from robo_eval.metrics.thresholds import ThresholdCurve
 from robo_eval.page.agent_curves import AgentCurve, Isometrics
 from robo_eval.page.table import Group
 from robo_eval.page.words import count, missing_words, thousands
@@ -212,6 +213,9 @@ class Report:
         conduct: How the trial was run; None if not known.
         effects: Differences from the matched controls, by policy.
         doses: Success and quality over the magnitude of novelties; empty without `axes`.
+        thresholds: Detection over the threshold of declarations; empty without trials.
+        not_begun: Novel episodes of each policy that ended before their novelty began, in words;
+            only of policies that have such episodes.
         stages: How far episodes of tasks with stages come.
         lengths: Episode lengths.
         lengths_reason: Why there are none.
@@ -253,6 +257,8 @@ class Report:
     conduct: Conduct | None = None
     effects: Sequence[Group] = ()
     doses: Sequence[DoseCurve] = ()
+    thresholds: Sequence[ThresholdCurve] = ()
+    not_begun: Mapping[str, str] = field(default_factory=dict)
     stages: Sequence[Stages] = ()
     lengths: Sequence[Lengths]
     lengths_reason: str = ""

@@ -96,6 +96,8 @@ def _charts(report: Report) -> dict[str, Forms]:
         drawn["lengths"] = partial(figures.episode_lengths, report.lengths, names)
     if report.doses:
         drawn["doses"] = partial(dose_curves, report.doses, names)
+    if report.thresholds:
+        drawn["thresholds"] = partial(figures.threshold_curves, report.thresholds, names)
     if any(group.measured for group in report.effects):
         drawn["effects"] = partial(figures.novelty_effects, report.effects, names)
     if acc is not None:
@@ -121,6 +123,7 @@ def _contents(report: Report) -> list[tuple[str, str]]:
         "stages": bool(report.stages),
         "lengths": bool(report.lengths),
         "doses": bool(report.doses),
+        "thresholds": bool(report.thresholds),
         "effects": bool(report.effects),
         "acc": report.characteristic is not None,
         "cells": bool(report.cells),
@@ -139,6 +142,7 @@ def _contents(report: Report) -> list[tuple[str, str]]:
         "stages": "Stages",
         "lengths": "Lengths",
         "doses": "Magnitudes",
+        "thresholds": "Thresholds",
         "effects": "Novelty effect",
         "acc": "Capability",
         "cells": "Every cell",

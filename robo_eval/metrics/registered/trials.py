@@ -108,7 +108,7 @@ def _why_not_detected(trials: Trials, *, controls: bool) -> tuple[str, str]:
         return "the onset was given", _DECLARES
     if trials.lacks and not (controls and trials.played):
         return trials.lacks, _WHOLE
-    if not any(one.declares for one in trials.played.values()):
+    if not any(one.stated for one in trials.played.values()):
         return "the policy declares nothing", _DECLARES
     return "", ""
 

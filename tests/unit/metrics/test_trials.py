@@ -8,10 +8,12 @@ import pytest
 from robo_eval.cli.summary import print_summary
 from robo_eval.core.plan import parse_plan
 from robo_eval.core.schedule import schedule
+from robo_eval.formulas import sailon
 from robo_eval.gates import load_profile
 from robo_eval.gates.evidence import readings_of
 from robo_eval.metrics.frame import episodes_frame
 from robo_eval.metrics.summary import summarise
+from robo_eval.metrics.thresholds import threshold_curves
 from robo_eval.metrics.trials import is_novel, once_in_trials, read_of
 
 PLAN = """
@@ -216,6 +218,82 @@ def test_the_truth_is_that_of_the_first_episode_whose_novelty_began():
     assert numbers(rows, plan).of("all_named_sim").value == 0.5
     assert not is_novel(rows.loc[cut, "novelty"].iloc[0])
     assert read_of({"name": "x", **rows["novelty"].iloc[0]}).keys() <= {"trial", "began", "truth"}
+
+
+SINGLE = PLAN.replace("levels: [1, 9]", "levels: [9]")
+DECLARED = (8, 6, None, 3, 11)
+"""Of five trials of 20 episodes, counted from 1, whose sixth is the first novel one."""
+
+
+def worked_example(*, threshold=0.5):
+    """Probability 0.6 from the episode of `DECLARED` on, 0.2 before it."""
+    plan = plan_of(SINGLE, count=5, episodes=20, onset=(5, 5), controls=0)
+
+    def says_so(policy, planned):
+        if policy != "adaptive":
+            return None
+        d = DECLARED[planned.trial.number]
+        is_sure = d is not None and planned.trial.episode + 1 >= d
+        return {"probability": 0.6 if is_sure else 0.2, "threshold": threshold}
+
+    return plan, table(plan, quality=good, declares=says_so)
+
+
+def test_the_curve_over_thresholds_has_the_numbers_of_the_worked_example():
+    plan, rows = worked_example()
+    summary = summarise(rows, plan)
+    (curve,) = summary.thresholds
+    assert (curve.policy, curve.stated) == ("adaptive", (0.5, 0.5))
+    assert [at.threshold for at in curve.points] == list(sailon.THRESHOLDS)
+    at = {one.threshold: one for one in curve.points}
+    for point in (curve.own, at[0.225], at[0.3], at[0.6]):
+        assert point.detected.value == 0.6
+        assert (point.detected.low, point.detected.high) == pytest.approx(
+            (0.2307242813, 0.8823792258)
+        )
+        assert point.delay.value == pytest.approx(7 / 3)
+        assert point.false.value == 0.2
+    assert (at[0.175].detected.value, at[0.175].false.value) == (0.0, 1.0)
+    assert (at[0.9].detected.value, at[0.9].false.value) == (0.0, 0.0)
+    assert (at[0.9].delay.value, at[0.9].delay.reason) == (None, "no trial is detected")
+    own = numbers(rows, plan)
+    assert own.of("M1") == curve.own.delay
+    assert own.of("M2") == curve.own.detected
+    assert own.of("M2_1") == curve.own.false
+    assert "detects 0.60 of the trials with novelty with a delay of 2.33 episodes" in curve.text
+    assert "at its own threshold of 0.5" in curve.text.lower()
+    assert curve.text.endswith("most at 0.225, 0.3, 0.4, 0.5, 0.6: by 0.40.")
+    told = summary.as_dict()["thresholds"]
+    assert [one["policy"] for one in told] == ["adaptive"]
+    assert told[0]["points"][2]["detected"]["value"] == 0.6
+
+
+def test_the_curve_is_that_of_the_published_program():
+    plan, rows = worked_example()
+    (body,) = (one for one in summarise(rows, plan).bodies if one.policy == "adaptive")
+    expected = sailon.threshold_curve(one.trial for one in body.trials.played.values())
+    (curve,) = threshold_curves([body])
+    for at, want in zip(curve.points, expected, strict=True):
+        found = {"m1": at.delay.value, "m2": at.detected.value, "m2_1": at.false.value}
+        assert {"threshold": at.threshold, **found} == pytest.approx(want)
+
+
+def test_there_is_no_curve_where_the_onset_is_given_or_nobody_declares():
+    plan, rows = worked_example()
+    silent = rows[rows["policy"] != "adaptive"]
+    assert summarise(silent, plan).thresholds == ()
+    given = plan_of(SINGLE, condition="given")
+    assert summarise(table(given, quality=good, declares=declares), given).thresholds == ()
+    plan = plan_of()
+
+    def alike(policy, planned):
+        return {"probability": 0.0, "threshold": 0.3 + 0.1 * (planned.trial.number % 2)}
+
+    curves = summarise(table(plan, quality=good, declares=alike), plan).thresholds
+    assert "own threshold of 0.3 to 0.4" in curves[0].text
+    assert curves[0].text.endswith(
+        "No threshold from 0.175 to 0.9 tells novelty better than another."
+    )
 
 
 def gaps_of(plan, policy, *, controls):

@@ -5,12 +5,14 @@ from dataclasses import replace
 
 import pytest
 
+from robo_eval.analysis.trial import acc_of
 from robo_eval.core.errors import PlanError
 from robo_eval.core.kinds import EndReason, FaultBy
 from robo_eval.core.plan import parse_plan
 from robo_eval.core.schedule import schedule
 from robo_eval.log.directory import TrialDirectory
 from robo_eval.log.store import EpisodeStore
+from robo_eval.report.build import build_report
 from robo_eval_sim.runner import check_plan, run_simulated
 
 WORLD = """
@@ -327,6 +329,21 @@ def test_novelty_begins_inside_the_first_novel_episode_alone(tmp_path):
         if row.policy == "stubborn" and row.novelty["trial"]["cell"] == "t0-shift_1"
     )
     assert own == [(0, 0, 1.0), (1, 3, pytest.approx(0.6)), (2, 0, 0.0), (3, 0, 0.0)]
+
+
+def test_what_never_began_is_told_by_the_report_and_by_acc(tmp_path):
+    plan = parse_plan(
+        "name: x\ntasks: [{levels: [9], difficulties: [easy]}]\npolicies: [nothing, balancer]\n"
+        "traces: none\ntrials: {count: 1, episodes: 2, onset: 1, onset_tick: 190}",
+        source="plan",
+    )
+    trial = TrialDirectory.create(tmp_path / "t", plan)
+    run_simulated(trial, jobs=1)
+    page = build_report(trial).read_text()
+    assert "before their novelty began: nothing 1 at level 9. Here" in page
+    assert any(
+        one.startswith("nothing: ") and "1 at level 9" in one for one in acc_of(trial).warnings
+    )
 
 
 def test_a_lost_trace_of_a_trial_is_made_again_with_the_memory_it_had(tmp_path):
