@@ -218,7 +218,9 @@ def _retried(log: Attempts, plan: TrialPlan) -> Iterator[Deviation]:
             rows,
             side=side.value,
             reasons=[f"after {end}" for end in before],
-            text=f"{over} tried more often than the plan's `retries` allows" if over else "",
+            text=f"{over} tried more often than the plan's `retries` allows"
+            if over and plan.trials is None
+            else "",
         )
 
 

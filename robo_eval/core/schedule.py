@@ -296,6 +296,24 @@ def remaining(
     return todo
 
 
+def lost_trials(
+    planned: Iterable[PlannedEpisode], attempts: Mapping[str, Sequence[EndReason]]
+) -> list[PlannedEpisode]:
+    """Whole trials of which an episode was lost when they were last played, as new attempts.
+
+    What the policy knew was lost as well, so that no part of a trial can be played by itself.
+
+    Args:
+        planned: The whole schedule.
+        attempts: As `remaining` takes them.
+    """
+    every = [one for one in planned if one.trial is not None]
+    lost = {one.series for one in every if EndReason.LOST in attempts.get(one.base_id, ())[-1:]}
+    return [
+        replace(one, attempt=len(attempts[one.base_id]) + 1) for one in every if one.series in lost
+    ]
+
+
 def attempts_of(episodes: Iterable[Episode], side: Side) -> dict[str, list[EndReason]]:
     """End reasons of the logged attempts of a side by base id, oldest first; none for any other id.
 
@@ -313,9 +331,9 @@ def attempts_of(episodes: Iterable[Episode], side: Side) -> dict[str, list[EndRe
 def count_unscored(
     planned: Iterable[PlannedEpisode], attempts: Mapping[str, Sequence[EndReason]]
 ) -> int:
-    """How many planned episodes have no scored attempt."""
+    """How many planned episodes have no score; the last of several attempts has it, or none."""
     return sum(
-        not any(reason.is_scored for reason in attempts.get(episode.base_id, ()))
+        not any(reason.is_scored for reason in attempts.get(episode.base_id, ())[-1:])
         for episode in planned
     )
 

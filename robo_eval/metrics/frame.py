@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from enum import Enum
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Final
@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from robo_eval.core.episode import COLUMNS
 from robo_eval.core.errors import InputError
-from robo_eval.core.kinds import Arm, Difficulty
+from robo_eval.core.kinds import Arm, Difficulty, EndReason
 from robo_eval.core.names import unknown_name
 from robo_eval.log.schema import (
     KINDS,
@@ -98,6 +98,7 @@ def episodes_frame(frame: pd.DataFrame, plan: TrialPlan | None = None) -> pd.Dat
     _check_words(table)
     _check_scores(table)
     table["base_id"] = _base_ids(table)
+    _lose_earlier_trials(table)
     _check_unique(table)
     if VARIANT in frame.columns:
         given = _optional(table[VARIANT], str)
@@ -269,6 +270,30 @@ def _base_ids(table: pd.DataFrame) -> pd.Series[Any]:
     for row in np.flatnonzero(attempts > 1):
         ids[row] = ids[row].removesuffix(f"-a{attempts[row]}")
     return _object_series(ids, table.index)
+
+
+def _lose_earlier_trials(table: pd.DataFrame) -> None:
+    """Of trials that were played again, let the last attempt count alone, in place.
+
+    A trial is played again because an episode of it was lost; the others of that attempt are lost
+    with it, whatever their score was.
+    """
+    if (table["attempt"] <= 1).all():
+        return
+    named = ("side", "policy", "novelty", "attempt")
+    attempts: dict[tuple[Any, ...], list[tuple[int, int]]] = {}
+    for at, side, policy, novelty, attempt in zip(
+        table.index, *(table[name] for name in named), strict=True
+    ):
+        if isinstance(novelty, Mapping) and (place := novelty.get("trial")):
+            trial = side, policy, place["cell"], place["number"]
+            attempts.setdefault(trial, []).append((attempt, at))
+    latest = [(max(own)[0], own) for own in attempts.values()]
+    lost = [at for last, own in latest for attempt, at in own if attempt < last]
+    table.loc[lost, "quality"] = np.nan
+    table.loc[lost, ["success", "fault_by"]] = None
+    table.loc[lost, "end_reason"] = EndReason.LOST.value
+    table.loc[lost, "end_detail"] = "its trial was played again"
 
 
 def _check_unique(table: pd.DataFrame) -> None:

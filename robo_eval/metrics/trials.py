@@ -181,12 +181,14 @@ def _trials_by_policy(
         if place is not None and row["policy"] in policies:
             key = str(place["cell"]), int(place["number"])
             episode = {**row, "place": place, "novelty": novelty}
-            rows[str(row["policy"]), key][int(place["episode"])] = episode
+            own = rows[str(row["policy"]), key]
+            if int(place["episode"]) not in own or not is_missing(row["quality"]):
+                own[int(place["episode"])] = episode  # of several attempts, that with a score
     found: dict[str, tuple[dict[Key, Played], int]] = {name: ({}, 0) for name in policies}
-    for (policy, key), own in sorted(rows.items()):
+    for (policy, key), trial in sorted(rows.items()):
         trials, n_left_out = found[policy]
-        episodes = [own[place] for place in sorted(own)]
-        is_whole = len(own) == int(episodes[0]["place"]["episodes"])
+        episodes = [trial[place] for place in sorted(trial)]
+        is_whole = len(trial) == int(episodes[0]["place"]["episodes"])
         if is_whole and not any(is_missing(row["quality"]) for row in episodes):
             trials[key] = _played(episodes)
         else:

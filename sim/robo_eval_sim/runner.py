@@ -29,6 +29,7 @@ from robo_eval.core.schedule import (
     attempts_of,
     base_id_of,
     count_unscored,
+    lost_trials,
     remaining,
     schedule,
     simulated_id,
@@ -56,6 +57,7 @@ _POOL_FROM: Final = 12
 _COMMIT_EVERY_S: Final = 0.1
 """How long an episode that ended may wait for its commit when nobody else is waiting."""
 _DIED: Final = "the process playing it died"
+_DIED_IN_TRIAL: Final = f"{_DIED}; `robo-eval resume` plays its whole trial again"
 _AHEAD: Final = 8
 """With fewer episodes left a worker is given more, so that it need not wait for them."""
 
@@ -167,11 +169,12 @@ def run_simulated(
     there: each starts from the state its physical episode really started in.
 
     Rows are committed as episodes end; a killed run is continued by calling this again, and
-    ends with the log of an undisturbed one. A simulated episode whose trace is gone or damaged is
-    played again from its seed; its row stays, and the trace is put back if it is the one that the
-    row names. Policies play in processes of their own. One that does
-    not answer within the plan's `decision_timeout_s` is ended with its process, and its episode is
-    a fault by the policy.
+    ends with the log of an undisturbed one. A trial with an onset of which an earlier call lost an
+    episode, because its process died, is played again whole, as a new attempt. A simulated episode
+    whose trace is gone or damaged is played again from its seed; its row stays, and the trace is
+    put back if it is the one that the row names. Policies play in processes of their own. One that
+    does not answer within the plan's `decision_timeout_s` is ended with its process, and its
+    episode is a fault by the policy.
 
     Args:
         trial: The trial directory; it is locked while the run lasts.
@@ -205,6 +208,8 @@ def run_simulated(
         run.skip(sum(episode.side is not Side.SIM for episode in store.episodes()))
         _check_levels(trial, store, run.due(planned))
         try:
+            if lost := lost_trials(planned, run.attempts):
+                run.play(lost)
             while todo := run.due(planned):
                 run.play(todo)
         finally:
@@ -379,7 +384,7 @@ class Players(spread.Crew[PlannedEpisode, Episode]):
         entry = self._plan.policies[planned.policy]
         if entry.name not in self._digests:
             self._digests[entry.name] = digest_of(entry, self._plan.decision_timeout_s)
-        by, detail = problem or (None, _DIED)
+        by, detail = problem or (None, _DIED if planned.trial is None else _DIED_IN_TRIAL)
         return row_for(
             planned,
             self._plan,
@@ -596,15 +601,20 @@ def _restore_traces(
             todo.append(replace(match, attempt=row.attempt))
     n_damaged = len(todo)
     # Of a trial every episode is played again, for what the policy remembers.
-    series = {one.series for one in todo if one.trial}
-    todo = [one for one in todo if not one.trial] + [p for p in planned if p.series in series]
+    again = dict.fromkeys((one.series, one.attempt) for one in todo if one.trial)
+    todo = [one for one in todo if not one.trial] + [
+        replace(one, attempt=attempt)
+        for series, attempt in again
+        for one in planned
+        if one.series == series
+    ]
     tell = say or (lambda _line: None)
     if todo:
         with tempfile.TemporaryDirectory(prefix=".again-", dir=trial.path) as folder:
-            again = _Again(trial, store, jobs, stop, None, len(planned), say, folder=Path(folder))
-            again.skip(sum(episode.side is not Side.SIM for episode in store.episodes()))
+            players = _Again(trial, store, jobs, stop, None, len(planned), say, folder=Path(folder))
+            players.skip(sum(episode.side is not Side.SIM for episode in store.episodes()))
             (Path(folder) / TRACES).mkdir()
-            different = again.restore(damaged, todo)
+            different = players.restore(damaged, todo)
         if n := n_damaged - len(different):
             tell(
                 f"traces that were missing or damaged: {n}, made again from the seeds, as they were"

@@ -484,6 +484,33 @@ def test_the_order_of_the_rows_changes_nothing():
     assert list(numbers(rows.iloc[order].reset_index(drop=True), plan)) == list(numbers(rows, plan))
 
 
+def test_of_a_trial_that_was_played_again_the_last_attempt_counts_alone():
+    plan = plan_of()
+    again = gaps_of(plan, "adaptive", controls=False)
+    again = {name for name in again if "-n1-" in name and "l09" in name}
+    assert len(again) == 10
+    rows = table(plan, quality=good, declares=declares)
+    is_again = rows["episode_id"].isin(again)
+    first = table(plan, quality=lambda *_: 0.0, declares=lambda *_: None, gaps={min(again)})
+    first = first[is_again].assign(attempt=1)
+    first.loc[first["quality"].isna(), ["end_reason", "fault_by"]] = ["lost", None]
+    last = rows.assign(attempt=is_again + 1)
+    last["episode_id"] += is_again.map({True: "-a2", False: ""})
+    both = pd.concat([first, last])
+    for order in (both, both.iloc[::-1]):
+        found = numbers(order.reset_index(drop=True), plan)
+        assert list(found) == list(numbers(rows, plan))
+    frame = episodes_frame(both, plan)
+    assert (frame["end_reason"] == "lost").sum() == 10
+    assert frame.loc[frame["end_reason"] == "lost", "attempt"].eq(1).all()
+    assert "played again" in frame.loc[frame["end_reason"] == "lost", "end_detail"].iloc[0]
+    with_gap = last.astype({"success": object})
+    lost = with_gap["episode_id"] == f"{min(again)}-a2"
+    with_gap.loc[lost, ["quality", "success", "end_reason"]] = [None, None, "lost"]
+    twice = numbers(pd.concat([first, with_gap]).reset_index(drop=True), plan)
+    assert "1 trial with an episode without a score left out" in twice.where(name="M2")[0].note
+
+
 def test_single_episodes_have_none_of_these_numbers():
     plan = parse_plan("name: x\ntasks: [{levels: [1]}]\npolicies: [balancer]", source="plan")
     rows = table(plan_of(), quality=good, declares=declares)

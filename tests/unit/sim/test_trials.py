@@ -5,13 +5,14 @@ from dataclasses import replace
 
 import pytest
 
-from robo_eval.analysis.trial import acc_of
+from robo_eval.analysis.trial import acc_of, analyse_trial
 from robo_eval.core.errors import PlanError
 from robo_eval.core.kinds import EndReason, FaultBy
 from robo_eval.core.plan import parse_plan
 from robo_eval.core.schedule import schedule
 from robo_eval.log.directory import TrialDirectory
 from robo_eval.log.store import EpisodeStore
+from robo_eval.log.verify import verify_trial
 from robo_eval.report.build import build_report
 from robo_eval_sim.runner import check_plan, run_simulated
 
@@ -81,7 +82,8 @@ class Learner:
             self.changes += 1
             if self.does == "hangs":
                 time.sleep(1e6)
-            if self.does == "dies":
+            if self.does == "dies" or (self.does == "dies once" and not os.path.exists("died")):
+                open("died", "w").close()
                 os._exit(3)
             if self.does == "raises":
                 raise ValueError("no more")
@@ -219,6 +221,37 @@ def test_where_the_process_dies_the_rest_of_the_trial_is_lost(tmp_path):
         if row.policy == "learner"
     }
     assert ends == {0: (EndReason.SUCCESS, None)} | dict.fromkeys((1, 2, 3), (EndReason.LOST, None))
+
+
+def test_a_trial_that_lost_an_episode_is_played_again_whole_when_the_run_goes_on(tmp_path):
+    plan = plan_of("count: 2, episodes: 4, onset: 1, controls: 1", does="dies once", shifts="[1]")
+    trial = TrialDirectory.create(tmp_path / "t", plan.model_copy(update={"traces": "all"}))
+    assert run_simulated(trial, jobs=1).unscored == 3
+    before = rows_of(trial.path)
+    lost = [row for row in before if row.end_reason is EndReason.LOST]
+    assert "resume" in lost[0].end_detail
+    again = run_simulated(trial, jobs=1)
+    assert (again.played, again.unscored) == (4, 0)
+    rows = rows_of(trial.path)
+    assert rows[: len(before)] == before  # the log keeps both
+    new = rows[len(before) :]
+    cell = lost[0].novelty["trial"]["cell"]
+    assert [row.attempt for row in new] == [2] * 4
+    assert [row.episode_id.endswith("-a2") for row in new] == [True] * 4
+    assert {(row.policy, row.novelty["trial"]["cell"]) for row in new} == {("learner", cell)}
+    assert new[0].novelty["trial"]["declared"]["entity"].split()[:2] == ["1", "1"]  # a new agent
+    assert run_simulated(trial, jobs=1).played == 0
+    summary = analyse_trial(trial)
+    learner = next(body for body in summary.bodies if body.policy == "learner")
+    assert (len(learner.trials.played), learner.trials.n_left_out) == (3, 0)
+    own = next(row for row in summary.policies if row.policy == "learner").coverage
+    assert (own.scored, own.planned, own.attempts) == (12, 12, 16)
+    assert [found.kind for found in summary.deviations] == ["retried", "lost"]
+    assert not verify_trial(trial.path).problems
+    # What was left of the second attempt is put back with the memory it had.
+    (trial.path / new[3].trace_uri).unlink()
+    run_simulated(trial, jobs=1)
+    assert not verify_trial(trial.path).problems
 
 
 @pytest.mark.parametrize(
