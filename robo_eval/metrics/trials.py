@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
@@ -253,9 +253,13 @@ def not_begun_text(episodes: pd.DataFrame) -> str:
     Returns:
         Such as `3 at level 9`; empty if there is none.
     """
-    late = episodes[[has_not_begun(novelty) for novelty in episodes["novelty"]]]
-    levels = late["level"].map(lambda level: "" if is_missing(level) else f" at level {level}")
-    return ", ".join(f"{n}{where}" for where, n in sorted(levels.value_counts().items()))
+    cells = zip(episodes["level"], episodes["novelty"], strict=True)
+    late = Counter(
+        "" if is_missing(level) else f" at level {level}"
+        for level, novelty in cells
+        if has_not_begun(novelty)
+    )
+    return ", ".join(f"{n}{where}" for where, n in sorted(late.items()))
 
 
 def once_in_trials(table: pd.DataFrame) -> pd.DataFrame:
