@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
 from robo_eval.core.errors import InputError, PlanError
 from robo_eval.core.names import unknown_name
-from robo_eval.core.plan import Condition, PolicyPlan, TaskPlan, TrialPlan
+from robo_eval.core.plan import Condition, PolicyPlan, TaskPlan, TrialPlan, check_apart
 from robo_eval.core.task import known_task
 from robo_eval.core.trials import TrialsPlan
 from robo_eval.core.yaml_form import (
@@ -77,6 +77,9 @@ class Competition(Section):
     a plan. Participants are told the environments, and nothing else of them."""
     trials: TrialsPlan
     """Trials of each cell."""
+    baselines: tuple[PolicyPlan, ...] = ()
+    """Agents, as `policies` of a plan, that `serve` enters as teams of their names and plays in the
+    background; they have no rank."""
     attempts: Annotated[Count, Field(ge=1, le=1_000)] = 1
     """How often a team may play the whole."""
     limits: Limits = Field(default_factory=Limits)
@@ -96,6 +99,13 @@ class Competition(Section):
             raise ValueError(f"closes: {self.closes} must be after it opens, {self.opens}")
         for index, task in enumerate(self.tasks):
             _check_task(f"tasks.{index}", task)
+        check_apart("baselines", [policy.name for policy in self.baselines])
+        for index, policy in enumerate(self.baselines):
+            if policy.action_mode is not None:
+                raise ValueError(
+                    f"baselines.{index}.action_mode: all teams play one environment; write it into"
+                    " the `kwargs` of the task"
+                )
         try:
             self.plan()
         except ValidationError as err:

@@ -814,6 +814,15 @@ class Ledger:
             yield found
             last = found.link
 
+    def contents(self, attempt: int) -> Iterator[tuple[str, int, int, int, str]]:
+        """Kind, trial, run, episode and text of every link of an attempt in order, unchecked.
+
+        `links` compares each with the one before it, which takes ten times as long.
+        """
+        columns = (LINKS.c.kind, *(LINKS.c[name] for name in _PLACE), LINKS.c.content)
+        query = select(*columns).where(LINKS.c.attempt == attempt).order_by(LINKS.c.sequence)
+        yield from map(tuple, self._read(lambda db: db.execute(query).all()))
+
     def kept_scores(self) -> dict[int, tuple[str, str]]:
         """What was computed of attempts before: by number, what it depends on, and what it is."""
         rows = self._read(lambda db: db.execute(select(SCORES)).all())

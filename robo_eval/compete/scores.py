@@ -6,19 +6,23 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cache
+from functools import cache, partial
 from itertools import groupby
+from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from robo_eval.compete.ability import abilities, panel_difficulties, quotients_of
 from robo_eval.compete.draw import cells_of
 from robo_eval.core.canonical import digest, text_digest
+from robo_eval.core.errors import InputError, said
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.kinds import EndReason, FaultBy
 from robo_eval.core.plain import UNSAID, plain
+from robo_eval.core.spread import done
 from robo_eval.core.wording import counted
 from robo_eval.log.provenance import software
 from robo_eval.metrics.config import MetricConfig
@@ -27,24 +31,23 @@ from robo_eval.metrics.registry import registered
 from robo_eval.metrics.scoring import SCORE_VERSION, score_row
 from robo_eval.metrics.tasks import VARIANT
 from robo_eval.metrics.trials import Trials, trials_of
-from robo_eval.stats.bounded import bounded_mean_interval
+from robo_eval.stats.bounded import bounded_mean_intervals
 from robo_eval.stats.clustered_pairs import clustered_p_values
 from robo_eval.stats.multiple import holm, letters, rank_ranges
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
+    from robo_eval.compete.competition import Competition
     from robo_eval.compete.draw import TrialDraw
     from robo_eval.compete.ledger import Attempt, Ledger, Team
     from robo_eval.core.episode import Episode
     from robo_eval.core.plan import TaskPlan
 
-BOARD_VERSION: Final = 1
+BOARD_VERSION: Final = 2
 """Version of the form of `Board.as_dict`, and of what is kept of an attempt."""
 MOST_LETTERS: Final = 60
 """Teams that get letters; of more, sets that were not told apart are too many to name."""
-_Values = Sequence[Sequence[float | None]]
-"""One of each episode by trial; None where it has none."""
+_PORTION: Final = 20
+"""Attempts whose numbers are computed together: their intervals take less time so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +57,7 @@ class LevelScore:
     Attributes:
         cell: Task, level and difficulty, or novelty, in short.
         score: Mean quality of its novel episodes, of a cell without novelty all; trials are
-            independent.
+            independent. Episodes that ended before their novelty began count in no cell.
         success: Share of strict successes among the same episodes.
     """
 
@@ -70,39 +73,48 @@ class Entry:
     Attributes:
         team: Name.
         state: `ended`, `unfinished`, `withdrawn` or `not_begun`.
+        is_baseline: Whether the organiser entered it, as a baseline; then it has no rank.
         attempt: Which of its attempts this is; None if none began.
         entered_ns: When the attempt ended, ns since 1970, UTC; None while it goes on.
         is_late: Whether it ended after the closing date.
         played: Episodes played so far; none that were forfeited.
         expected: Episodes of a whole attempt.
         forfeited: Episodes that ended by a fault of the team.
+        not_begun: Novel episodes that ended before their novelty began.
         score: Mean quality over all episodes; trials are independent.
         success: Share of strict successes.
         measures: M1 to M6 and what stands beside them, by name.
+        ability: Capability and normalised generality over the cells of the map (see
+            `analysis.acc`), and AIQ.
         levels: The map of levels.
         place: Its place among the teams of the same attempt; None without a rank.
         rank_range: Best and worst rank that the decisions allow; None without a rank.
         letters: Teams share a letter where they were not told apart; None without a rank, or
             where there are too many teams.
         quality: Quality of each episode by trial.
+        means: Mean quality of each trial by cell.
     """
 
     team: str
     state: str
+    is_baseline: bool = False
     attempt: int | None = None
     entered_ns: int | None = None
     is_late: bool = False
     played: int = 0
     expected: int
     forfeited: int = 0
+    not_begun: int = 0
     score: Estimate
     success: Estimate
     measures: Mapping[str, Estimate] = field(default_factory=dict)
+    ability: Mapping[str, Estimate] = field(default_factory=dict)
     levels: tuple[LevelScore, ...] = ()
     place: int | None = None
     rank_range: tuple[int, int] | None = None
     letters: str | None = None
     quality: tuple[tuple[float | None, ...], ...] = field(default=(), metadata=UNSAID)
+    means: Mapping[str, Sequence[float]] = field(default_factory=dict, metadata=UNSAID)
 
     SAID: ClassVar = ("ranks", "marks")
 
@@ -117,11 +129,15 @@ class Entry:
     @property
     def marks(self) -> tuple[str, ...]:
         """What to mind of it, for people."""
-        found = [] if self.state == "ended" else [self.state.replace("_", " ")]
+        found = ["baseline"] if self.is_baseline else []
+        if self.state != "ended":
+            found.append(self.state.replace("_", " "))
         if self.is_late:
             found.append("late")
         if self.forfeited:
             found.append(f"{counted(self.forfeited, 'episode')} forfeited")
+        if self.not_begun:
+            found.append(f"{counted(self.not_begun, 'episode')} ended before the novelty began")
         return tuple(found)
 
 
@@ -151,7 +167,13 @@ class Board:
         return {"version": BOARD_VERSION, **told}
 
 
-def board(ledger: Ledger, config: MetricConfig | None = None) -> Board:
+def board(
+    ledger: Ledger,
+    config: MetricConfig | None = None,
+    *,
+    study: Path | None = None,
+    workers: int = 1,
+) -> Board:
     """The leaderboard as it is now; what was computed of an ended attempt is kept in the ledger.
 
     A team's entry is the last of its attempts that was played to its end; without one, that which
@@ -160,51 +182,72 @@ def board(ledger: Ledger, config: MetricConfig | None = None) -> Board:
     Args:
         ledger: Of the competition.
         config: Settings of the intervals and of the comparison.
+        study: Folder of a study, in whose space teams have an AIQ.
+        workers: Processes that share much work.
+
+    Raises:
+        InputError: If what an attempt left behind cannot be read, or the study is none.
     """
     kept = ledger.kept_scores()
     entries, notes = [], []
     new: dict[int, tuple[str, str]] = {}
     n = len(cells_of(ledger.competition)) * ledger.competition.trials.episodes
-    for team, attempt, key, text in numbers(ledger, kept):
+    baselines = {policy.name for policy in ledger.competition.baselines}
+    for team, attempt, key, text in numbers(ledger, kept, workers):
         if attempt is None:
-            entries.append(_blank(team, n))
+            entries.append(_blank(team, n, is_baseline=team.name in baselines))
             continue
-        entries.append(_entry(ledger, team, attempt, json.loads(text), n))
+        content = json.loads(text)
+        entries.append(_entry(ledger, team, attempt, content, n, team.name in baselines))
         before = kept.get(attempt.number)
         if is_damaged(before, key, text):
             notes.append(f"what was kept of {team.name} was damaged, and was computed again")
         if attempt.ended_ns is not None and before != (key, text):
             new[attempt.number] = (key, text)
     ledger.keep_scores(new)
+    quotients = quotients_of(ledger.competition, [one.means for one in entries], study)
+    entries = [
+        replace(one, ability={**one.ability, "AIQ": own}) if one.ability else one
+        for one, own in zip(entries, quotients, strict=True)
+    ]
     return _ranked(ledger, entries, config or MetricConfig(), notes)
 
 
 def numbers(
-    ledger: Ledger, kept: Mapping[int, tuple[str, str]]
+    ledger: Ledger, kept: Mapping[int, tuple[str, str]], workers: int = 1
 ) -> Iterator[tuple[Team, Attempt | None, str, str]]:
     """Of each team its attempt, and what that depends on and what it is, as a ledger keeps it."""
     teams, attempts = ledger.teams(), ledger.attempts()
+    names = {team.number: team.name for team in teams}
+    by_name = {(names.get(one.team), one.attempt): one for one in attempts}
+    jobs: dict[int, _Job] = {}
+    keys: dict[int, str] = {}
     chosen = {team.number: _chosen(attempts, team) for team in teams}
-    rules = ledger.competition.trials
-    roles = [name for name in (rules.frozen, rules.informed) if name is not None]
-    bases = {team.name: chosen[team.number] for team in teams if team.name in roles}
-    quality = cache(lambda one: _read(ledger, one)["quality"])
-    for team in teams:
-        attempt = chosen[team.number]
-        if attempt is None:
-            yield team, None, "", ""
-            continue
-        beside = {
-            name: one
-            for name, one in bases.items()
-            if one is not None and one.attempt == attempt.attempt
-        }
-        key = _key(attempt, beside)
+    roles = _roles(ledger.competition)
+    for attempt in filter(None, chosen.values()):
+        pairs = ((name, by_name.get((name, attempt.attempt))) for name in roles)
+        job = _Job(attempt, names[attempt.team], tuple((name, one) for name, one in pairs if one))
+        keys[attempt.number] = job.key
         sealed, text = kept.get(attempt.number, ("", ""))
-        if sealed != _sealed(key, text):
-            others = {name: quality(one) for name, one in beside.items()}
-            text = json.dumps(_content(ledger, attempt, others))
-        yield team, attempt, _sealed(key, text), text
+        if sealed != _sealed(job.key, text):
+            jobs[attempt.number] = job
+    computed = _computed(ledger, list(jobs.values()), workers)
+    for team in teams:
+        own = chosen[team.number]
+        if own is None:
+            yield team, None, "", ""
+        else:
+            text = computed[own.number] if own.number in jobs else kept[own.number][1]
+            yield team, own, _sealed(keys[own.number], text), text
+
+
+def _roles(competition: Competition) -> list[str]:
+    """Names of the teams that numbers of others rest on."""
+    rules = competition.trials
+    named = [rules.frozen, rules.informed]
+    if not panel_difficulties(competition):
+        named += [policy.name for policy in competition.baselines]
+    return [name for name in dict.fromkeys(named) if name is not None]
 
 
 def _sealed(key: str, text: str) -> str:
@@ -225,30 +268,35 @@ def _chosen(attempts: Sequence[Attempt], team: Team) -> Attempt | None:
     return next((kind[-1] for kind in (whole, ended, own) if kind), None)
 
 
-def _blank(team: Team, n: int) -> Entry:
+def _blank(team: Team, n: int, *, is_baseline: bool) -> Entry:
     none = Estimate.missing(reason="nothing was played", unit="ratio")
     state = "not_begun" if team.revoked_ns is None else "withdrawn"
-    return Entry(team=team.name, state=state, expected=n, score=none, success=none)
+    return Entry(
+        team=team.name, state=state, is_baseline=is_baseline, expected=n, score=none, success=none
+    )
 
 
-def _key(attempt: Attempt, beside: Mapping[str, Attempt]) -> str:
-    """What the numbers of an attempt depend on."""
-    others = {name: one.sha256 for name, one in beside.items()}
-    return digest([BOARD_VERSION, SCORE_VERSION, software(), attempt.sha256, others])
-
-
-def _entry(ledger: Ledger, team: Team, attempt: Attempt, content: dict[str, Any], n: int) -> Entry:
+def _entry(
+    ledger: Ledger,
+    team: Team,
+    attempt: Attempt,
+    content: dict[str, Any],
+    n: int,
+    is_baseline: bool,  # noqa: FBT001
+) -> Entry:
     ended = attempt.ended_ns
     state = "unfinished" if ended is None else "ended"
     return Entry(
         team=team.name,
         state=state if team.revoked_ns is None else "withdrawn",
+        is_baseline=is_baseline,
         attempt=attempt.attempt,
         entered_ns=ended,
         is_late=ended is not None and ended > ledger.competition.closes_ns,
         score=Estimate(**content["score"]),
         success=Estimate(**content["success"]),
         measures={name: Estimate(**one) for name, one in content["measures"].items()},
+        ability={name: Estimate(**one) for name, one in content["ability"].items()},
         levels=tuple(
             LevelScore(
                 cell=cell, score=Estimate(**one["score"]), success=Estimate(**one["success"])
@@ -256,15 +304,41 @@ def _entry(ledger: Ledger, team: Team, attempt: Attempt, content: dict[str, Any]
             for cell, one in content["levels"].items()
         ),
         quality=tuple(tuple(own) for own in content["quality"]),
+        means=content["means"],
         expected=n,
-        **{name: content[name] for name in ("played", "forfeited")},
+        **{name: content[name] for name in ("played", "forfeited", "not_begun")},
     )
 
 
-# One attempt -------------------------------------------------------------------------------------
+# Attempts ----------------------------------------------------------------------------------------
 
 
-def quality_of_row(row: Episode, task: TaskPlan) -> float | None:
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """An attempt whose numbers are to be computed, and those of others which they rest on."""
+
+    attempt: Attempt
+    team: str
+    beside: tuple[tuple[str, Attempt], ...]
+
+    @property
+    def key(self) -> str:
+        """What the numbers depend on."""
+        others = {name: one.sha256 for name, one in self.beside}
+        return digest([BOARD_VERSION, SCORE_VERSION, software(), self.attempt.sha256, others])
+
+
+class _Outcome(NamedTuple):
+    """What of a row its score follows from."""
+
+    episode_return: float | None
+    ticks: int
+    end_reason: EndReason
+    interventions: int
+    fault_by: FaultBy | None
+
+
+def quality_of_row(row: Episode | _Outcome, task: TaskPlan) -> float | None:
     """Quality of an episode by the rules at hand: a fault of the team counts 0, others nothing."""
     if row.end_reason is EndReason.FAULT and row.fault_by is FaultBy.POLICY:
         return 0.0
@@ -277,93 +351,190 @@ def quality_of_row(row: Episode, task: TaskPlan) -> float | None:
     ).quality
 
 
-def _content(ledger: Ledger, attempt: Attempt, beside: Mapping[str, _Values]) -> dict[str, Any]:
-    """What is said of an attempt: plain data, to be kept.
+def _computed(ledger: Ledger, jobs: Sequence[_Job], workers: int) -> dict[int, str]:
+    """What is said of attempts, by their number."""
+    portions = [jobs[at : at + _PORTION] for at in range(0, len(jobs), _PORTION)]
+    is_little = len(portions) < 2 * workers  # a process takes longer to start than these take
+    doer = partial(_contents, ledger) if is_little else partial(_contents_of, ledger.folder)
+    found = done(portions, doer, workers=1 if is_little else workers)
+    return {number: text for _, told in found for number, text in told}
 
-    Args:
-        ledger: Of the competition.
-        attempt: Which one.
-        beside: Quality of each episode by trial of the frozen and the informed team.
+
+def _contents_of(folder: Path, jobs: Sequence[_Job]) -> list[tuple[int, str]]:
+    """The same in another process."""
+    from robo_eval.compete.ledger import Ledger
+
+    with Ledger.open(folder, read_only=True) as ledger:
+        return _contents(ledger, jobs)
+
+
+def _contents(ledger: Ledger, jobs: Sequence[_Job]) -> list[tuple[int, str]]:
+    """What is said of attempts: their number and JSON, to be kept.
+
+    It is the same whichever attempts are asked for together; of many that takes less time.
     """
-    drawn, found = ledger.trials(attempt.attempt), _read(ledger, attempt)
-    quality, success, said = (found.pop(name) for name in ("quality", "success", "said"))
-    content: dict[str, Any] = plain(
-        {
-            "score": _over_trials(quality, drawn, lambda _trial, _index: True),
-            "success": _over_trials(success, drawn, lambda _trial, _index: True),
-            "levels": _levels(quality, success, drawn),
-            "measures": _measures(ledger, drawn, quality, said, beside),
-            "quality": quality,
-            **found,
+    read = cache(lambda attempt: _read(ledger, attempt))
+    logs = [read(job.attempt) for job in jobs]
+    means = {(at, *key): own for at, log in enumerate(logs) for key, own in log.means().items()}
+    estimates = dict(zip(means, _intervals(list(means.values())), strict=True))
+    by_cell = [
+        {cell: means[at, cell, "quality"] for cell in log.cells} for at, log in enumerate(logs)
+    ]
+    panels = [
+        {name: read(one).by_cell() for name, one in job.beside if one.ended_ns} for job in jobs
+    ]
+    able = abilities(ledger.competition, [job.team for job in jobs], by_cell, panels)
+    told = []
+    for at, (job, log) in enumerate(zip(jobs, logs, strict=True)):
+        content = {
+            "score": estimates[at, "", "quality"],
+            "success": estimates[at, "", "success"],
+            "levels": {
+                cell: {
+                    "score": estimates[at, cell, "quality"],
+                    "success": estimates[at, cell, "success"],
+                }
+                for cell in log.cells
+            },
+            "measures": _measures(ledger, log, {name: read(one) for name, one in job.beside}),
+            "ability": able[at],
+            "means": by_cell[at],
+            "quality": log.values,
+            "played": log.played,
+            "forfeited": log.forfeited,
+            "not_begun": int((log.place < 0).sum()),
         }
-    )
-    return content
+        told.append((job.attempt.number, json.dumps(plain(content))))
+    return told
 
 
-def _read(ledger: Ledger, attempt: Attempt) -> dict[str, Any]:
-    """Of each episode by trial quality, success and what was said; how many there are."""
+@dataclass(frozen=True, slots=True)
+class _Log:
+    """What an attempt left behind, by trial and episode.
+
+    Attributes:
+        drawn: The trials.
+        cells: Names of the cells of the map.
+        place: Which of them each episode counts in, shape (trials, episodes); -1 where its novelty
+            never began, so that it counts in none.
+        quality: The same shape, NaN where there is no score.
+        success: The same, 1 for a strict success.
+        novelty: What rows say of novelty, and what was declared.
+        played: Episodes that were played.
+        forfeited: Episodes that ended by a fault of the team.
+    """
+
+    drawn: Sequence[TrialDraw]
+    cells: Sequence[str]
+    place: NDArray[np.intp]
+    quality: NDArray[np.float64]
+    success: NDArray[np.float64]
+    novelty: Sequence[Sequence[Mapping[str, Any]]]
+    played: int
+    forfeited: int
+
+    @property
+    def values(self) -> list[list[float | None]]:
+        """Quality of each episode by trial; None where it has none."""
+        return [[None if math.isnan(one) else one for one in own] for own in self.quality.tolist()]
+
+    def means(self) -> dict[tuple[str, str], list[float]]:
+        """By cell, all of them under `""`, and number: the mean of each trial that has one."""
+        found = {}
+        for name in ("quality", "success"):
+            values = getattr(self, name)
+            for index, cell in enumerate(("", *self.cells), -1):
+                asked = np.isfinite(values) & ((self.place == index) | (not cell))
+                found[cell, name] = [
+                    float(own[kept].mean())
+                    for own, kept in zip(values, asked, strict=True)
+                    if kept.any()
+                ]
+        return found
+
+    def by_cell(self) -> dict[str, list[float]]:
+        """Mean quality of each trial by cell."""
+        means = self.means()
+        return {cell: means[cell, "quality"] for cell in self.cells}
+
+    def columns(self, policy: str) -> dict[str, list[Any]]:
+        """Its episodes as `metrics.trials.trials_of` reads them, by column."""
+        n = self.quality.shape[1]
+        each = [trial for trial in self.drawn for _ in range(n)]
+        return {
+            "policy": [policy] * len(each),
+            "novelty": [one for own in self.novelty for one in own],
+            "quality": self.quality.ravel().tolist(),
+            "task": [trial.env for trial in each],
+            "family": [trial.env for trial in each],
+            VARIANT: [""] * len(each),
+            "profile": [None] * len(each),
+            "level": [trial.where.level for trial in each],
+            "difficulty": [trial.where.difficulty for trial in each],
+        }
+
+
+def _read(ledger: Ledger, attempt: Attempt) -> _Log:
+    """What an attempt left behind; nothing is checked, which `check` does.
+
+    Raises:
+        InputError: If it cannot be read.
+    """
     drawn, runs = ledger.trials(attempt.attempt), ledger.ended_runs(attempt.number)
-    n = ledger.competition.trials.episodes
-    quality: list[list[float | None]] = [[None] * n for _ in drawn]
-    success: list[list[float | None]] = [[None] * n for _ in drawn]
-    said: list[list[dict[str, Any] | None]] = [[None] * n for _ in drawn]
-    played = forfeited = 0
-    for link in ledger.links(attempt.number):
-        if link.run != runs[link.trial][0]:
-            continue
-        if link.kind == "declare":
-            said[link.trial][link.episode] = link.content
-            continue
-        row = link.row
-        value = quality_of_row(row, ledger.competition.tasks[drawn[link.trial].task])
-        quality[link.trial][link.episode] = value
-        is_success = row.end_reason is EndReason.SUCCESS
-        success[link.trial][link.episode] = None if value is None else float(is_success)
-        is_forfeited = row.end_reason is EndReason.FAULT
-        played += not is_forfeited
-        forfeited += is_forfeited
-    found = {"quality": quality, "success": success, "said": said}
-    return {**found, "played": played, "forfeited": forfeited}
-
-
-def _over_trials(
-    values: Sequence[Sequence[float | None]],
-    drawn: Iterable[TrialDraw],
-    is_asked: Any,  # noqa: ANN401
-) -> Estimate:
-    """Mean over the trials of the mean of the episodes that are asked for in each."""
-    means = []
+    tasks = ledger.competition.tasks
+    cells = sorted({one for trial in drawn for one in (trial.cell, trial.nominal.key)})
+    shape = (len(drawn), ledger.competition.trials.episodes)
+    quality, success = np.full(shape, np.nan), np.full(shape, np.nan)
+    rows: dict[tuple[int, int], Mapping[str, Any]] = {}
+    declared: dict[tuple[int, int], Mapping[str, Any]] = {}
+    forfeited = 0
+    try:
+        for kind, trial, run, episode, content in ledger.contents(attempt.number):
+            if run != runs[trial][0]:
+                continue
+            told = json.loads(content)
+            if kind == "declare":
+                declared[trial, episode] = told
+                continue
+            cause = told["fault_by"]
+            row = _Outcome(
+                told["episode_return"], told["ticks"], EndReason(told["end_reason"]),
+                told["interventions"], None if cause is None else FaultBy(cause),
+            )  # fmt: skip
+            value = quality_of_row(row, tasks[drawn[trial].task])
+            if value is not None:
+                quality[trial, episode] = value
+                success[trial, episode] = row.end_reason is EndReason.SUCCESS
+            rows[trial, episode] = json.loads(told["novelty"] or "{}")
+            forfeited += row.end_reason is EndReason.FAULT
+    except (ValueError, TypeError, LookupError) as err:
+        raise InputError(
+            f"{ledger.folder}: what attempt {attempt.number} left behind cannot be read"
+            f" ({said(err)}); `robo-eval compete check {ledger.folder}` says where"
+        ) from err
+    place = np.full(shape, -1)
+    novelty: list[list[Mapping[str, Any]]] = []
     for trial in drawn:
-        own = [
-            value
-            for index, value in enumerate(values[trial.number])
-            if value is not None and is_asked(trial, index)
-        ]
-        if own:
-            means.append(sum(own) / len(own))
-    if not means:
-        return Estimate.missing(reason="no episode has a score", unit="ratio")
-    return bounded_mean_interval(means)
+        ways = trial.number, cells.index(trial.nominal.key), cells.index(trial.cell)
+        novelty.append([])
+        for episode, one in enumerate(trial.episodes):
+            told = rows.get((trial.number, episode), {})
+            if not one.is_novel or told.get("began") is not False:
+                place[trial.number, episode] = ways[1 + one.is_novel]
+            stands = trial.place(episode).as_dict(declared.get((trial.number, episode)))
+            novelty[-1].append({**told, "trial": stands})
+    return _Log(
+        drawn, cells, place, quality, success, novelty, len(rows) - forfeited, forfeited
+    )  # fmt: skip
 
 
-def _levels(
-    quality: Sequence[Sequence[float | None]],
-    success: Sequence[Sequence[float | None]],
-    drawn: Sequence[TrialDraw],
-) -> dict[str, dict[str, Estimate]]:
-    """Scores by cell, of the novel episodes; those without novelty count under the plain task."""
-    found = {}
-    for cell in sorted({one for trial in drawn for one in (trial.cell, trial.nominal.key)}):
-
-        def is_asked(trial: TrialDraw, index: int, cell: str = cell) -> bool:
-            own = trial.cell if trial.episodes[index].is_novel else trial.nominal.key
-            return own == cell
-
-        found[cell] = {
-            "score": _over_trials(quality, drawn, is_asked),
-            "success": _over_trials(success, drawn, is_asked),
-        }
-    return found
+def _intervals(samples: Sequence[Sequence[float]]) -> Iterator[Estimate]:
+    """The mean over trials of each sample."""
+    known = iter(bounded_mean_intervals([one for one in samples if one]))
+    for one in samples:
+        yield (
+            next(known) if one else Estimate.missing(reason="no episode has a score", unit="ratio")
+        )
 
 
 class _Whole(Trials):
@@ -374,34 +545,17 @@ class _Whole(Trials):
         return iter(())
 
 
-def _measures(
-    ledger: Ledger,
-    drawn: Sequence[TrialDraw],
-    quality: _Values,
-    said: Sequence[Sequence[dict[str, Any] | None]],
-    beside: Mapping[str, _Values],
-) -> dict[str, Estimate]:
+def _measures(ledger: Ledger, log: _Log, beside: Mapping[str, _Log]) -> dict[str, Estimate]:
     """The measures of SAIL-ON, by the registered metrics of trials with an onset."""
     import pandas as pd
 
     own, config = "this team", MetricConfig()  # a blank is in no name
-    rows = [
-        {
-            "policy": name,
-            "novelty": {"trial": trial.place(index).as_dict(said[trial.number][index])},
-            "quality": math.nan if value is None else value,
-            "task": trial.env,
-            "family": trial.env,
-            VARIANT: "",
-            "profile": None,
-            "level": trial.where.level,
-            "difficulty": trial.where.difficulty,
-        }
-        for name, values in {own: quality, **beside}.items()
-        for trial in drawn
-        for index, value in enumerate(values[trial.number])
+    plan, rules = ledger.competition.plan(), ledger.competition.trials
+    parts = [log.columns(own)] + [
+        one.columns(name) for name, one in beside.items() if name in (rules.frozen, rules.informed)
     ]
-    found = trials_of(pd.DataFrame(rows), own, ledger.competition.plan())
+    table = {name: [cell for part in parts for cell in part[name]] for name in parts[0]}
+    found = trials_of(pd.DataFrame(table), own, plan)
     body: Any = SimpleNamespace(
         trials=_Whole(**{one.name: getattr(found, one.name) for one in fields(found)}),
         config=config,
@@ -465,8 +619,8 @@ def _placed(ranked: Sequence[Entry], better: NDArray[np.bool_]) -> list[Entry]:
 
 def _has_rank(entry: Entry) -> bool:
     """Whether a team has a rank: it ended, every episode has a score, and it takes part."""
-    is_whole = all(None not in own for own in entry.quality)
-    return entry.state == "ended" and is_whole and entry.score.value is not None
+    is_whole = entry.score.value is not None and all(None not in own for own in entry.quality)
+    return entry.state == "ended" and is_whole and not entry.is_baseline
 
 
 def _better(ranked: Sequence[Entry], alpha: float) -> tuple[NDArray[np.bool_], int]:

@@ -119,6 +119,12 @@ class PolicyPlan(Section):
     """What its actions are, for an environment with several modes: the keyword `action_mode` of
     `gymnasium.make` while this policy plays. None leaves it to the task."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _short_form(cls, given: object) -> object:
+        """A plain name stands for the registered agent."""
+        return {"name": given} if isinstance(given, str) else given
+
 
 class SeverityWeights(Section):
     """What one incident per 100 h costs, by severity."""
@@ -378,9 +384,6 @@ class TrialPlan(Section):
     @model_validator(mode="before")
     @classmethod
     def _short_forms(cls, data: Any) -> Any:  # noqa: ANN401 - raw YAML
-        if isinstance(data, dict) and isinstance(data.get("policies"), list):
-            policies = [{"name": p} if isinstance(p, str) else p for p in data["policies"]]
-            data = {**data, "policies": policies}
         if isinstance(data, dict) and isinstance(data.get("calibrations"), list):
             entries = [
                 {"name" if c == NOMINAL else "file": c} if isinstance(c, str) else c
@@ -410,7 +413,7 @@ class TrialPlan(Section):
     @model_validator(mode="after")
     def _check(self) -> Self:
         names = [policy.name for policy in self.policies]
-        _check_apart("policies", names)
+        check_apart("policies", names)
         self._check_trials(names)
         if self.calibrations:
             self._check_calibrations()
@@ -469,7 +472,7 @@ class TrialPlan(Section):
             rules.check_tick(task.env, task.max_ticks, None if spec is None else spec.max_ticks)
 
     def _check_calibrations(self) -> None:
-        _check_apart("calibrations", [entry.name for entry in self.calibrations if entry.name])
+        check_apart("calibrations", [entry.name for entry in self.calibrations if entry.name])
         if Side.SIM not in self.sides:
             raise ValueError("sides: must name sim, because `calibrations` are played there")
         for index, task in enumerate(self.tasks):
@@ -546,7 +549,8 @@ class TrialPlan(Section):
         return Condition(task=index, level=0, difficulty=task.difficulties[0])
 
 
-def _check_apart(field: str, names: list[str]) -> None:
+def check_apart(field: str, names: list[str]) -> None:
+    """Refuse two entries of a field that share a name."""
     twice = next((name for name, count in Counter(names).items() if count > 1), None)
     if twice is not None:
         raise ValueError(f"{field}: two {field} share a name, {twice!r}; give each its own `name`")

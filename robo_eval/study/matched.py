@@ -203,15 +203,15 @@ def _of_difficulty(rows: pd.DataFrame, name: str) -> pd.DataFrame:
 
 def _table(tests: Sequence[Test], trial: TrialDirectory) -> pd.DataFrame:
     """Episodes of the main arm that are of a test, with the place of that test."""
-    places = {_key_of(test): place for place, test in enumerate(tests)}
+    places = {key_of_test(test): place for place, test in enumerate(tests)}
     table = scored_frame(trial)
     table = table[table["arm"] == Arm.MAIN.value].reset_index(drop=True)
     tasks = _tasks_of(table, trial.plan)
     found: list[int | None] = []
     for task, level, profile in zip(tasks, table["level"], table["profile"], strict=True):
-        place = None if task is None else places.get(_key(task, level, profile))
+        place = None if task is None else places.get(key_of(task, level, profile))
         if place is not None and task is not None:
-            _check_returns(tests[place], task, trial)
+            check_returns(tests[place], task, str(trial.path))
         found.append(place)
     table["test"] = pd.Series(found, dtype="Int64")
     table["trial"] = str(trial.path)
@@ -235,7 +235,8 @@ def _tasks_of(table: pd.DataFrame, plan: TrialPlan) -> list[TaskPlan | None]:
     return [None if place is None else plan.tasks[place] for place in places]
 
 
-def _key(task: TaskPlan, level: Any, profile: Any) -> tuple[str, ...]:  # noqa: ANN401 - cells
+def key_of(task: TaskPlan, level: Any, profile: Any) -> tuple[str, ...]:  # noqa: ANN401 - cells
+    """What an episode of a task shares with the test that it is of; see `key_of_test`."""
     is_leveled = not pd.isna(level)
     own = str(profile) if isinstance(profile, str) else task.profile.value
     return (
@@ -252,7 +253,8 @@ def _keywords(task: TaskPlan) -> dict[str, Any]:
     return {**task.kwargs, **limit}
 
 
-def _key_of(test: Test) -> tuple[str, ...]:
+def key_of_test(test: Test) -> tuple[str, ...]:
+    """Environment, level, profile and further keywords of a test."""
     if not isinstance(test, TaskTest):
         return (f"set {test.name}", "", "", "")
     kwargs = dict(test.kwargs)
@@ -265,11 +267,16 @@ def _key_of(test: Test) -> tuple[str, ...]:
     )
 
 
-def _check_returns(test: Test, task: TaskPlan, trial: TrialDirectory) -> None:
+def check_returns(test: Test, task: TaskPlan, where: str) -> None:
+    """Refuse a task whose performance is not that of the test.
+
+    Raises:
+        InputError: If it counts other returns as 0 and 1; `where` says what names the task.
+    """
     assert isinstance(test, TaskTest)
     if tuple(task.quality_range) != tuple(test.task.returns):
         raise InputError(
-            f"{trial.path}: quality_range is {list(task.quality_range)}; {test.name} of the study"
+            f"{where}: quality_range is {list(task.quality_range)}; {test.name} of the study"
             f" counts returns {list(test.task.returns)} as performance 0 and 1"
         )
 
@@ -300,7 +307,7 @@ def _nothing(tests: Sequence[Test], trials: Sequence[TrialDirectory]) -> str:
     }
     return (
         f"{', '.join(str(trial.path) for trial in trials)}: no scored episode is of a test of the"
-        f" study; it is of {_described(map(_key_of, tests))}; played was {_described(played)}"
+        f" study; it is of {_described(map(key_of_test, tests))}; played was {_described(played)}"
     )
 
 

@@ -154,8 +154,8 @@ def test_what_was_computed_of_an_ended_attempt_is_kept_until_its_rows_change(
     contest.play(ledger, team)
     first = board(ledger)
     computed = []
-    content = scores._content
-    monkeypatch.setattr(scores, "_content", lambda *all_: computed.append(1) or content(*all_))
+    contents = scores._contents
+    monkeypatch.setattr(scores, "_contents", lambda *all_: computed.append(1) or contents(*all_))
     assert board(ledger) == first
     assert not computed
     ledger.declare(1, 0, 3, 0.9)

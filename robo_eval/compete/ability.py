@@ -1,0 +1,189 @@
+"""How able and general teams are over the cells of a competition, and what of a study they cover.
+
+The formulas are those of `analysis.acc` and `analysis.aiq`; a trial is what an episode is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from statistics import fmean
+from typing import TYPE_CHECKING, Final
+
+from robo_eval.compete.draw import cells_of
+from robo_eval.core.estimate import Estimate
+from robo_eval.core.wording import counted
+
+if TYPE_CHECKING:
+    from robo_eval.compete.competition import Competition
+    from robo_eval.core.plan import Condition
+
+LEAST_PANEL: Final = 2
+"""Baselines that say how difficult cells are, where the reference panel does not."""
+_SPREAD: Final = ("capability", "generality")
+Means = Mapping[str, Sequence[float]]
+"""Mean quality of each trial by cell."""
+
+
+def abilities(
+    competition: Competition,
+    teams: Sequence[str],
+    means: Sequence[Means],
+    panels: Sequence[Mapping[str, Means]],
+) -> list[dict[str, Estimate]]:
+    """Capability and normalised generality of teams, each with its reason where there is none.
+
+    The response to a cell is the mean quality of its trials, which are resampled within their cell.
+    How difficult a cell is says the reference panel; where it has not played all of them, those
+    baselines do that have ended.
+
+    Args:
+        competition: Its cells.
+        teams: Names.
+        means: Of each team.
+        panels: For each team, what teams that others rest on did in the same trials, by name.
+    """
+    named = [policy.name for policy in competition.baselines]
+    known = panel_difficulties(competition)
+    found: list[dict[str, Estimate]] = []
+    asked: dict[int, tuple[Means, Mapping[str, float]]] = {}
+    for place, (team, own, others) in enumerate(zip(teams, means, panels, strict=True)):
+        panel = {name: one for name, one in others.items() if name in named and all(one.values())}
+        lacking = sum(not values for values in own.values())
+        if lacking:
+            why = f"no episode has a score in {counted(lacking, 'cell')}"
+        elif not known and team in named:
+            why = "it is one of the baselines that say how difficult the cells are"
+        elif not known and len(panel) < LEAST_PANEL:
+            why = (
+                "how difficult the cells are says neither the reference panel, which has not played"
+                f" them all, nor {LEAST_PANEL} baselines that have"
+            )
+        else:
+            why = ""
+            asked[place] = (
+                own,
+                known
+                or {cell: 1.0 - fmean(fmean(one[cell]) for one in panel.values()) for cell in own},
+            )
+        found.append(_lacking(why, _SPREAD))
+    for place, one in _analysed(asked).items():
+        found[place] = one
+    return found
+
+
+def panel_difficulties(competition: Competition) -> dict[str, float]:
+    """How difficult each cell is by the reference panel; empty where it has not played them all."""
+    from robo_eval.analysis.panel import TASK, item_difficulty, unlike_items
+
+    found: dict[str, float] = {}
+    for key, cell in _conditions(competition).items():
+        task = competition.tasks[cell.task]
+        if task.env != TASK or unlike_items(task) or cell.level is None or cell.difficulty is None:
+            return {}
+        items = item_difficulty(task.profile.value)
+        own = items[(items["level"] == cell.level) & (items["difficulty"] == cell.difficulty.value)]
+        found[key] = float(own["item_difficulty"].iloc[0])
+    return found
+
+
+def quotients_of(
+    competition: Competition, means: Sequence[Means], study: Path | None
+) -> list[Estimate]:
+    """The AIQ of teams in the space of a study, each with its reason where there is none.
+
+    A test of the study is the cells of its environment, level, profile and keywords, at all
+    difficulties that are played.
+
+    Args:
+        competition: Its cells.
+        means: Of each team.
+        study: Folder of the study; None if none is named.
+
+    Raises:
+        InputError: If it is no study that was run to its end, or counts other returns as 0 and 1.
+    """
+    if study is None:
+        return [_lacking("no study of these levels is named", ["AIQ"])["AIQ"] for _ in means]
+    from robo_eval.analysis.aiq import quotient_interval
+    from robo_eval.study.causes import listed
+    from robo_eval.study.matched import check_returns, key_of, key_of_test
+    from robo_eval.study.run import Study
+
+    opened = Study.open(study)
+    space = opened.known().space
+    by_test: dict[str, list[str]] = {}
+    for test in opened.tests:
+        own = by_test[test.name] = []
+        for key, cell in _conditions(competition).items():
+            task = competition.tasks[cell.task]
+            if key_of(task, cell.level, None) == key_of_test(test) and not cell.novelty:
+                check_returns(test, task, competition.name)
+                own.append(key)
+    lacking = [name for name, cells in by_test.items() if not cells]
+    lacks = partial(Estimate.missing, unit="ratio")
+    found = []
+    for own in means:
+        rows = [
+            [value for cell in cells for value in own.get(cell, ())] for cells in by_test.values()
+        ]
+        if lacking:
+            found.append(
+                lacks(reason=f"the competition does not play {listed(lacking)} of the study")
+            )
+        elif not all(rows):
+            found.append(lacks(reason="no episode has a score in a test of the study"))
+        else:
+            found.append(_of_trials(quotient_interval(space, rows)))
+    return found
+
+
+def _conditions(competition: Competition) -> dict[str, Condition]:
+    """The cells of the map by their key, those without novelty too."""
+    every = (one for pair in cells_of(competition) for one in pair)
+    return {one.key: one for one in every if one is not None}
+
+
+def _analysed(
+    asked: Mapping[int, tuple[Means, Mapping[str, float]]],
+) -> dict[int, dict[str, Estimate]]:
+    """Capability and generality, by place; teams of one axis together, which takes less time."""
+    import pandas as pd
+
+    from robo_eval.analysis.acc import acc_for_trial
+
+    axes: dict[tuple[tuple[str, float], ...], list[int]] = {}
+    for place, (_, difficulty) in asked.items():
+        axes.setdefault(tuple(sorted(difficulty.items())), []).append(place)
+    found = {}
+    for axis, places in axes.items():
+        # A cell is a level of its own, whatever it is of: level 0 has a meaning there.
+        number = {cell: at for at, (cell, _) in enumerate(axis, 1)}
+        items = [
+            {"level": number[cell], "difficulty": "easy", "item_difficulty": value}
+            for cell, value in axis
+        ]
+        rows = [
+            {
+                "episode_id": f"{place}-{cell}-{at}", "side": "sim", "task": cell,
+                "policy": str(place), "quality": value, "success": False, "end_reason": "timeout",
+                "level": number[cell], "difficulty": "easy",
+            }
+            for place in places for cell, own in asked[place][0].items()
+            for at, value in enumerate(own)
+        ]  # fmt: skip
+        for row in acc_for_trial(pd.DataFrame(rows), pd.DataFrame(items)).rows:
+            numbers = (row.capability, row.normalised_generality)
+            found[int(row.policy)] = dict(zip(_SPREAD, map(_of_trials, numbers), strict=True))
+    return found
+
+
+def _of_trials(found: Estimate) -> Estimate:
+    """What is said of episodes where each of them is a trial."""
+    return replace(found, reason=found.reason and found.reason.replace("episode", "trial"))
+
+
+def _lacking(why: str, names: Sequence[str]) -> dict[str, Estimate]:
+    return {name: Estimate.missing(reason=why, unit="ratio") for name in names}
