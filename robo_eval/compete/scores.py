@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic_core import from_json
 
 from robo_eval.compete.ability import abilities, panel_difficulties, quotients_of
 from robo_eval.compete.draw import cells_of
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from robo_eval.compete.ledger import Attempt, Ledger, Team
     from robo_eval.core.episode import Episode
     from robo_eval.core.plan import TaskPlan
+    from robo_eval.core.trials import InTrial
 
 BOARD_VERSION: Final = 2
 """Version of the form of `Board.as_dict`, and of what is kept of an attempt."""
@@ -373,12 +375,14 @@ def _contents(ledger: Ledger, jobs: Sequence[_Job]) -> list[tuple[int, str]]:
 
     It is the same whichever attempts are asked for together; of many that takes less time.
     """
-    read = cache(lambda attempt: _read(ledger, attempt))
+    drawn = cache(lambda attempt: _Drawn.of(ledger.trials(attempt)))
+    read = cache(lambda attempt: _read(ledger, attempt, drawn(attempt.attempt)))
     logs = [read(job.attempt) for job in jobs]
     means = {(at, *key): own for at, log in enumerate(logs) for key, own in log.means().items()}
     estimates = dict(zip(means, _intervals(list(means.values())), strict=True))
     by_cell = [
-        {cell: means[at, cell, "quality"] for cell in log.cells} for at, log in enumerate(logs)
+        {cell: means[at, cell, "quality"] for cell in log.drawn.cells}
+        for at, log in enumerate(logs)
     ]
     panels = [
         {name: read(one).by_cell() for name, one in job.beside if one.ended_ns} for job in jobs
@@ -394,7 +398,7 @@ def _contents(ledger: Ledger, jobs: Sequence[_Job]) -> list[tuple[int, str]]:
                     "score": estimates[at, cell, "quality"],
                     "success": estimates[at, cell, "success"],
                 }
-                for cell in log.cells
+                for cell in log.drawn.cells
             },
             "measures": _measures(ledger, log, {name: read(one) for name, one in job.beside}),
             "ability": able[at],
@@ -402,10 +406,38 @@ def _contents(ledger: Ledger, jobs: Sequence[_Job]) -> list[tuple[int, str]]:
             "quality": log.values,
             "played": log.played,
             "forfeited": log.forfeited,
-            "not_begun": int((log.place < 0).sum()),
+            "not_begun": int((log.cell < 0).sum()),
         }
         told.append((job.attempt.number, json.dumps(plain(content))))
     return told
+
+
+@dataclass(frozen=True, slots=True)
+class _Drawn:
+    """What all attempts of one number meet, by trial and episode.
+
+    Attributes:
+        trials: What was drawn.
+        cells: Names of the cells of the map.
+        cell: Which of them each episode counts in, shape (trials, episodes).
+        stands: Where each episode stands in its trial.
+    """
+
+    trials: Sequence[TrialDraw]
+    cells: Sequence[str]
+    cell: NDArray[np.intp]
+    stands: Sequence[Sequence[InTrial]]
+
+    @classmethod
+    def of(cls, trials: Sequence[TrialDraw]) -> _Drawn:
+        """The same of what was drawn."""
+        names = [
+            [trial.cell if one.is_novel else trial.nominal.key for one in trial.episodes]
+            for trial in trials
+        ]
+        cells, cell = np.unique(names, return_inverse=True)
+        stands = [[trial.place(at) for at in range(len(trial.episodes))] for trial in trials]
+        return cls(trials, cells.tolist(), cell.reshape(np.shape(names)), stands)
 
 
 @dataclass(frozen=True, slots=True)
@@ -413,10 +445,9 @@ class _Log:
     """What an attempt left behind, by trial and episode.
 
     Attributes:
-        drawn: The trials.
-        cells: Names of the cells of the map.
-        place: Which of them each episode counts in, shape (trials, episodes); -1 where its novelty
-            never began, so that it counts in none.
+        drawn: What it met.
+        cell: Which cell of the map each episode counts in, shape (trials, episodes); -1 where its
+            novelty never began, so that it counts in none.
         quality: The same shape, NaN where there is no score.
         success: The same, 1 for a strict success.
         novelty: What rows say of novelty, and what was declared.
@@ -424,9 +455,8 @@ class _Log:
         forfeited: Episodes that ended by a fault of the team.
     """
 
-    drawn: Sequence[TrialDraw]
-    cells: Sequence[str]
-    place: NDArray[np.intp]
+    drawn: _Drawn
+    cell: NDArray[np.intp]
     quality: NDArray[np.float64]
     success: NDArray[np.float64]
     novelty: Sequence[Sequence[Mapping[str, Any]]]
@@ -443,8 +473,8 @@ class _Log:
         found = {}
         for name in ("quality", "success"):
             values = getattr(self, name)
-            for index, cell in enumerate(("", *self.cells), -1):
-                asked = np.isfinite(values) & ((self.place == index) | (not cell))
+            for index, cell in enumerate(("", *self.drawn.cells), -1):
+                asked = np.isfinite(values) & ((self.cell == index) | (not cell))
                 found[cell, name] = [
                     float(own[kept].mean())
                     for own, kept in zip(values, asked, strict=True)
@@ -455,12 +485,11 @@ class _Log:
     def by_cell(self) -> dict[str, list[float]]:
         """Mean quality of each trial by cell."""
         means = self.means()
-        return {cell: means[cell, "quality"] for cell in self.cells}
+        return {cell: means[cell, "quality"] for cell in self.drawn.cells}
 
     def columns(self, policy: str) -> dict[str, list[Any]]:
         """Its episodes as `metrics.trials.trials_of` reads them, by column."""
-        n = self.quality.shape[1]
-        each = [trial for trial in self.drawn for _ in range(n)]
+        each = [trial for trial in self.drawn.trials for _ in trial.episodes]
         return {
             "policy": [policy] * len(each),
             "novelty": [one for own in self.novelty for one in own],
@@ -474,17 +503,15 @@ class _Log:
         }
 
 
-def _read(ledger: Ledger, attempt: Attempt) -> _Log:
+def _read(ledger: Ledger, attempt: Attempt, drawn: _Drawn) -> _Log:
     """What an attempt left behind; nothing is checked, which `check` does.
 
     Raises:
         InputError: If it cannot be read.
     """
-    drawn, runs = ledger.trials(attempt.attempt), ledger.ended_runs(attempt.number)
-    tasks = ledger.competition.tasks
-    cells = sorted({one for trial in drawn for one in (trial.cell, trial.nominal.key)})
-    shape = (len(drawn), ledger.competition.trials.episodes)
-    quality, success = np.full(shape, np.nan), np.full(shape, np.nan)
+    tasks, runs = ledger.competition.tasks, ledger.ended_runs(attempt.number)
+    task_of = [tasks[trial.task] for trial in drawn.trials]
+    quality, success = np.full(drawn.cell.shape, np.nan), np.full(drawn.cell.shape, np.nan)
     rows: dict[tuple[int, int], Mapping[str, Any]] = {}
     declared: dict[tuple[int, int], Mapping[str, Any]] = {}
     forfeited = 0
@@ -492,7 +519,7 @@ def _read(ledger: Ledger, attempt: Attempt) -> _Log:
         for kind, trial, run, episode, content in ledger.contents(attempt.number):
             if run != runs[trial][0]:
                 continue
-            told = json.loads(content)
+            told = from_json(content)
             if kind == "declare":
                 declared[trial, episode] = told
                 continue
@@ -501,31 +528,30 @@ def _read(ledger: Ledger, attempt: Attempt) -> _Log:
                 told["episode_return"], told["ticks"], EndReason(told["end_reason"]),
                 told["interventions"], None if cause is None else FaultBy(cause),
             )  # fmt: skip
-            value = quality_of_row(row, tasks[drawn[trial].task])
+            value = quality_of_row(row, task_of[trial])
             if value is not None:
                 quality[trial, episode] = value
                 success[trial, episode] = row.end_reason is EndReason.SUCCESS
-            rows[trial, episode] = json.loads(told["novelty"] or "{}")
+            is_novel = drawn.stands[trial][episode].is_novel
+            rows[trial, episode] = from_json(told["novelty"] or "{}") if is_novel else {}
             forfeited += row.end_reason is EndReason.FAULT
     except (ValueError, TypeError, LookupError) as err:
         raise InputError(
             f"{ledger.folder}: what attempt {attempt.number} left behind cannot be read"
             f" ({said(err)}); `robo-eval compete check {ledger.folder}` says where"
         ) from err
-    place = np.full(shape, -1)
-    novelty: list[list[Mapping[str, Any]]] = []
-    for trial in drawn:
-        ways = trial.number, cells.index(trial.nominal.key), cells.index(trial.cell)
-        novelty.append([])
-        for episode, one in enumerate(trial.episodes):
-            told = rows.get((trial.number, episode), {})
-            if not one.is_novel or told.get("began") is not False:
-                place[trial.number, episode] = ways[1 + one.is_novel]
-            stands = trial.place(episode).as_dict(declared.get((trial.number, episode)))
-            novelty[-1].append({**told, "trial": stands})
-    return _Log(
-        drawn, cells, place, quality, success, novelty, len(rows) - forfeited, forfeited
-    )  # fmt: skip
+    cell = drawn.cell.copy()
+    for at, told in rows.items():
+        if told.get("began") is False:
+            cell[at] = -1
+    novelty = [
+        [
+            {**rows.get((trial, at), {}), "trial": stands.as_dict(declared.get((trial, at)))}
+            for at, stands in enumerate(own)
+        ]
+        for trial, own in enumerate(drawn.stands)
+    ]
+    return _Log(drawn, cell, quality, success, novelty, len(rows) - forfeited, forfeited)
 
 
 def _intervals(samples: Sequence[Sequence[float]]) -> Iterator[Estimate]:

@@ -569,7 +569,11 @@ def _share(name: str, value: object) -> float:
 
 
 def _shares(name: str, values: Sequence[float]) -> list[float]:
-    return [_share(f"{name}[{place}]", value) for place, value in enumerate(values)]
+    return [
+        # Plain numbers first: what else there may be takes five times as long to tell apart.
+        value if type(value) is float and 0.0 <= value <= 1.0 else _share(f"{name}[{place}]", value)
+        for place, value in enumerate(values)
+    ]
 
 
 def _whole(name: str, value: object, *, least: int) -> int:
