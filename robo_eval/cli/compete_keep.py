@@ -9,6 +9,7 @@ import typer
 
 from robo_eval.cli.output import (
     JsonOption,
+    WorkersOption,
     interval,
     next_steps,
     print_json,
@@ -197,27 +198,40 @@ def check(
         raise CheckFailedError(f"{folder}: {found.problems[0]}{rest}")
 
 
-def leaderboard(folder: FolderArgument, *, json: JsonOption = False) -> None:
+def leaderboard(
+    folder: FolderArgument,
+    *,
+    study: Annotated[
+        Path | None,
+        typer.Option(metavar="STUDY", help="Folder of a study of these levels: adds AIQ."),
+    ] = None,
+    workers: WorkersOption = None,
+    json: JsonOption = False,
+) -> None:
     """Print how teams did, with intervals, and which of them cannot be told apart.
 
     The score is the mean quality over all episodes of an attempt; what is forfeited counts 0, and
     the trials are what is independent. Teams that did alike stand in the order in which they ended.
-    A server may run meanwhile: teams that have not ended are listed without a rank.
+    A server may run meanwhile: teams that have not ended are listed without a rank, and so are
+    baselines. Capability and generality are over the levels, as in `robo-eval acc`; AIQ is that of
+    `robo-eval aiq rank`, in the space of a study that covers the same levels.
 
     Example: robo-eval compete leaderboard runs/open
     """
     from robo_eval.compete.ledger import Ledger
     from robo_eval.compete.scores import board
+    from robo_eval.log.provenance import cores
 
     with Ledger.open(folder) as ledger:
-        found = board(ledger)
+        found = board(ledger, study=study, workers=workers or cores())
     if json:
         print_json(found.as_dict())
         return
-    _print(found)
+    print_board(found)
 
 
-def _print(found: Board) -> None:
+def print_board(found: Board) -> None:
+    """Print a leaderboard for people."""
     rows = [
         (
             one.place or "-",
@@ -244,24 +258,42 @@ def _print(found: Board) -> None:
     measured = [one for one in found.entries if one.measures]
     if measured:
         say()
-        _print_measures({one.team: one.measures for one in measured})
-        say_missing_intervals(part for one in measured for part in one.measures.values())
+        _print_measures("detection and reaction", {one.team: one.measures for one in measured})
+        say()
+        _print_measures("ability over the levels", {one.team: one.ability for one in measured})
+        every = [
+            part for one in measured for part in (*one.measures.values(), *one.ability.values())
+        ]
+        say_missing_intervals(every)
 
 
-def _print_measures(by_team: Mapping[str, Mapping[str, Estimate]]) -> None:
-    """Measures by team; what all teams lack for one reason is a sentence in place of a column."""
+def _print_measures(title: str, by_team: Mapping[str, Mapping[str, Estimate]]) -> None:
+    """Numbers by team; what all teams lack for one reason is a sentence in place of a column."""
     by_reason: dict[str | None, list[str]] = {}
     for name in dict.fromkeys(name for own in by_team.values() for name in own):
         parts = [own[name] for own in by_team.values() if name in own]
         reasons = {None if one.value is not None else one.reason for one in parts}
         by_reason.setdefault(reasons.pop() if len(reasons) == 1 else None, []).append(name)
     shown = by_reason.pop(None, [])
+    lacking: dict[str, list[str]] = {}
     if shown:
-        rows = [
-            (team, *(interval(own[name]) if name in own else "-" for name in shown))
-            for team, own in by_team.items()
-        ]
-        title = "detection and reaction [95 % interval]"
-        print_table(title, ("team", *shown), rows, keys=1)
+        rows = []
+        for team, own in by_team.items():
+            known = {name: own[name] for name in shown if name in own}
+            for reason in dict.fromkeys(one.reason for one in known.values() if one.value is None):
+                lacking.setdefault(str(reason), []).append(team)
+            rows.append(
+                (
+                    team,
+                    *(interval(known[name]) if _is_known(known, name) else "-" for name in shown),
+                )
+            )
+        print_table(f"{title} [95 % interval]", ("team", *shown), rows, keys=1)
+    for reason, teams in lacking.items():
+        say(f"- of {', '.join(teams)}: {reason}")
     for reason, names in by_reason.items():
         say(f"{', '.join(names)}: {reason}")
+
+
+def _is_known(own: Mapping[str, Estimate], name: str) -> bool:
+    return name in own and own[name].value is not None

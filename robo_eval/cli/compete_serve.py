@@ -89,13 +89,16 @@ def _begun(
     """A server that listens already and has only to run."""
     import sys
 
+    from robo_eval.compete.players import enter_baselines, play_in_background
     from robo_eval.compete.served_policy import Calls
     from robo_eval.compete.serving import Serving, tokens_of
 
     calls = Calls.of(policies)
+    enter_baselines(ledger)
     serving = Serving(ledger, **where)
     tokens = tokens_of(ledger, teams)
     calls.begin(serving, lambda line: typer.echo(line, err=True))
+    play_in_background(serving)
     say(f"{ledger.competition.name} is served at {serving.told_url} until Ctrl-C")
     say(f"commitment {ledger.meta()['commitment']}")
     for name, token in tokens.items():
@@ -149,6 +152,10 @@ def practice(
         str | None,
         typer.Option(metavar="MODULE:CALLABLE", help="What makes the agent; it needs `act`."),
     ] = None,
+    baselines: Annotated[
+        bool,
+        typer.Option("--baselines", help="Let its baselines play, too, and print the leaderboard."),
+    ] = False,
     port: PortOption = 0,
     json: JsonOption = False,
 ) -> None:
@@ -156,6 +163,8 @@ def practice(
 
     With an agent it plays everything, and what it got is printed. Without one the competition is
     served for your own client until Ctrl-C, with the token that is printed.
+
+    With --baselines the baselines that the file names play as well, and the leaderboard is printed.
 
     Example: robo-eval compete practice competition.yaml --agent balancer
     """
@@ -168,11 +177,18 @@ def practice(
         if agent is None and factory is None:
             _begun(ledger, ["you"], (), port=port).run()
             return
+        from robo_eval.cli.compete_keep import print_board
         from robo_eval.compete.practice import practised
+        from robo_eval.compete.scores import board
 
-        found = practised(ledger, agent or "agent", factory)
+        announce = (lambda line: typer.echo(line, err=True)) if baselines else None
+        found = practised(ledger, agent or "agent", factory, announce)
+        shown = board(ledger) if baselines else None
     if json:
-        print_json(found)
+        print_json(found if shown is None else {**found, "leaderboard": shown.as_dict()})
+        return
+    if shown is not None:
+        print_board(shown)
         return
     say(f"{found['episodes']} episodes in {found['trials']} trials played")
     for what in ("mean", "normal", "novel"):

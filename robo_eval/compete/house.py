@@ -171,6 +171,12 @@ class House:
         found = [one for one in turns if (one.attempt, one.trial.number) == place]
         return found[0] if found else None
 
+    def turn_of(self, team: Team) -> Turn:
+        """What a team that plays one trial at a time is at."""
+        turn = self._rooms[team.name].places[0].turn
+        assert turn is not None
+        return turn
+
     def _is_asked(self, turn: Turn, hello: Hello) -> bool:
         return hello.task in (None, self.competition.tasks[turn.trial.task].env)
 

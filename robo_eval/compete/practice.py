@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import gymnasium
 
-from robo_eval.compete.client import play
 from robo_eval.compete.link import PROTOCOL, CompetitionError, rules_of, token_of
+from robo_eval.compete.players import enter_baselines, play_baselines, played
 from robo_eval.compete.serving import Serving
 from robo_eval.core.errors import InputError, foreign
 
 if TYPE_CHECKING:
     from robo_eval.compete.ledger import Ledger
+    from robo_eval.compete.players import Announce
 
 
 def tried(url: str, token: str | None) -> dict[str, Any]:
@@ -54,8 +55,16 @@ def _rehearsed(url: str, token: str, task: str) -> dict[str, Any]:
     return {"env": task, "ticks": len(took_s), "step_ms": 1e3 * statistics.median(took_s)}
 
 
-def practised(ledger: Ledger, name: str, factory: str | None) -> dict[str, Any]:
+def practised(
+    ledger: Ledger, name: str, factory: str | None, announce: Announce | None = None
+) -> dict[str, Any]:
     """Let an agent play everything through a server of this process.
+
+    Args:
+        ledger: Of the competition.
+        name: Of a registered agent.
+        factory: What makes the agent in its place, `MODULE:CALLABLE`.
+        announce: Is told how the baselines played; None leaves them out.
 
     Raises:
         InputError: If the agent cannot be made or does not play this.
@@ -63,16 +72,17 @@ def practised(ledger: Ledger, name: str, factory: str | None) -> dict[str, Any]:
     from robo_eval.agents import make_agent
 
     agent: Any = make_agent(name) if factory is None else agent_made_by(factory)
-    token = ledger.add_team("you")
+    ledger.add_team("you")
+    (team,) = ledger.teams()
+    if announce is not None:
+        enter_baselines(ledger)
     serving = Serving(type(ledger).open(ledger.folder), port=0)
     serving.start()
     try:
-        for task in dict.fromkeys(task.env for task in ledger.competition.tasks):
-            env = gymnasium.make("RoboEval/Remote-v0", url=serving.url, token=token, task=task)
-            try:
-                play(env, agent)
-            finally:
-                env.close()
+        for _ in played(serving, team, lambda _space: agent):
+            pass
+        if announce is not None:
+            play_baselines(serving, announce)
     finally:
         serving.stop()
     novel = {
@@ -81,14 +91,15 @@ def practised(ledger: Ledger, name: str, factory: str | None) -> dict[str, Any]:
         for index, episode in enumerate(trial.episodes)
         if episode.is_novel
     }
-    links = [link for one in ledger.attempts() for link in ledger.links(one.number)]
-    played = [link for link in links if link.kind == "episode"]
+    mine = [one.number for one in ledger.attempts() if one.team == team.number]
+    links = [link for number in mine for link in ledger.links(number)]
+    episodes = [link for link in links if link.kind == "episode"]
     parts: dict[bool, list[float]] = {False: [], True: []}
-    for link in played:
+    for link in episodes:
         parts[(link.trial, link.episode) in novel].append(link.row.quality or 0.0)
     return {
-        "episodes": len(played),
-        "trials": len({link.trial for link in played}),
+        "episodes": len(episodes),
+        "trials": len({link.trial for link in episodes}),
         "mean_quality": _mean(parts[False] + parts[True]),
         "normal_quality": _mean(parts[False]),
         "novel_quality": _mean(parts[True]),

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import secrets
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import gymnasium
@@ -63,20 +63,12 @@ class Calls:
 
 
 def _called(serving: Serving, name: str, url: str, announce: Callable[[str], None]) -> None:
-    from robo_eval.compete.client import play
+    from robo_eval.compete.players import played
 
-    ledger, token = serving.house.ledger, secrets.token_urlsafe(24)
     try:
-        (team,) = [team for team in ledger.teams() if team.name == name]
-        serving.house.passes[token] = team
-        serving.wait()
-        for task in dict.fromkeys(task.env for task in ledger.competition.tasks):
-            env = gymnasium.make("RoboEval/Remote-v0", url=serving.url, token=token, task=task)
-            try:
-                policy = policy_at(url, env.action_space)
-                announce(f"{name}: {play(env, policy)} episodes of {task} played by {url}")
-            finally:
-                env.close()
+        (team,) = [team for team in serving.house.ledger.teams() if team.name == name]
+        for task, count in played(serving, team, partial(policy_at, url)):
+            announce(f"{name}: {count} episodes of {task} played by {url}")
     except RoboEvalError as err:
         announce(f"{name}: {err}")
     except Exception as err:  # noqa: BLE001 - of whatever answers there; others go on

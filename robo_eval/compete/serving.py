@@ -12,7 +12,7 @@ import shutil
 import socket
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -139,6 +139,10 @@ class Serving:
     def _run_quietly(self) -> None:
         with contextlib.suppress(CheckFailedError, SystemExit):
             self.run()
+
+    def at_end(self, call: Callable[[], None]) -> None:
+        """Have something done when it has ended."""
+        self._stack.callback(call)
 
     def stop(self) -> None:
         """End it, and wait for that."""
