@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import gymnasium
 
 from robo_eval.agents import load_policy
-from robo_eval.compete.client import SaidNoError, play
+from robo_eval.compete.client import play
 from robo_eval.compete.ledger import Ledger
 from robo_eval.core.confined import Confined
 from robo_eval.core.errors import said
@@ -125,11 +125,10 @@ def play_baselines(
                 agent = _Told(agent, partial(serving.house.turn_of, team))
             for task, count in played(serving, team, lambda _space, agent=agent: agent):
                 announce(f"baseline {team.name}: {count} episodes of {task} played")
-        except SaidNoError as err:
-            announce(f"baseline {team.name}: {err}")  # such as: another server plays it
         except Exception as err:  # noqa: BLE001 - of any agent; others go on
-            failed.add(team.name)
-            announce(f"baseline {team.name}: plays no more: {said(err)}")
+            if getattr(err, "code", "") != "elsewhere":  # another server plays it, or did
+                failed.add(team.name)
+                announce(f"baseline {team.name}: plays no more: {said(err)}")
     return failed
 
 

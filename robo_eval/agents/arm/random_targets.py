@@ -12,7 +12,8 @@ from robo_eval.agents.base import Agent
 from robo_eval.agents.registry import agent
 from robo_eval_sim.arm.layout import LOWER_RAD, UPPER_RAD, WIDTH_M
 
-_LOW, _HIGH = np.array([*LOWER_RAD, 0.0]), np.array([*UPPER_RAD, WIDTH_M])
+LOW, HIGH = np.array([*LOWER_RAD, 0.0]), np.array([*UPPER_RAD, WIDTH_M])
+"""Least and largest position of each joint, radians, and width of the gripper, metres."""
 
 
 @agent("arm-random")
@@ -31,4 +32,4 @@ class RandomTargets(Agent):
     def act(self, observation: NDArray[Any]) -> NDArray[np.float32]:  # type: ignore[override]
         """Any positions; for `action_mode="joint_position"`."""
         del observation
-        return self._draw.uniform(_LOW, _HIGH).astype(np.float32)
+        return self._draw.uniform(LOW, HIGH).astype(np.float32)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from robo_eval.agents.arm.random_targets import HIGH, LOW
 from robo_eval.agents.base import Agent
 from robo_eval.agents.registry import agent
 from robo_eval_sim.arm.layout import GRIPPER_WIDTH, JOINT_POSITION
@@ -19,6 +20,6 @@ class Still(Agent):
     """Asks every joint to stay where it is; for `action_mode="joint_position"`."""
 
     def act(self, observation: NDArray[Any]) -> NDArray[np.float32]:  # type: ignore[override]
-        """The positions that are seen."""
-        width = observation[GRIPPER_WIDTH]
-        return np.append(observation[JOINT_POSITION], width).astype(np.float32)
+        """The positions that are seen, within what may be asked for."""
+        seen = np.append(observation[JOINT_POSITION], observation[GRIPPER_WIDTH])
+        return np.clip(seen, LOW, HIGH).astype(np.float32)

@@ -26,6 +26,8 @@ from robo_eval.core.errors import PlanError
         ({"tasks": [{"env": "RoboEval/CartPole3-v0", "levels": [1]}]}, "tasks.0.env", "CartPole3D"),
         ({"tasks": [{"levels": [1]}, {"levels": [1]}]}, "tasks.1", "same environment"),
         ({"attempts": 0}, "attempts", "1"),
+        ({"baselines": ["random", "random"]}, "baselines", "own `name`"),
+        ({"baselines": [{"name": "a", "action_mode": "x"}]}, "baselines.0.action_mode", "kwargs"),
         ({"limits": {"idle_s": 0}}, "limits.idle_s", "0"),
     ],
 )

@@ -5,12 +5,18 @@ from __future__ import annotations
 import json
 import sqlite3
 from contextlib import closing
+from statistics import fmean
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from robo_eval.analysis.acc import analyse
+from robo_eval.analysis.aiq import quotient, space
+from robo_eval.analysis.panel import item_difficulty
 from robo_eval.compete.replay import packed
 from robo_eval.compete.scores import board
+from robo_eval.core.errors import InputError
 from robo_eval.stats.clustered_pairs import clustered_difference, clustered_p_values
 
 LONG = {"count": 5, "episodes": 6, "onset": 3, "controls": 2}
@@ -211,6 +217,199 @@ def test_an_attempt_that_closing_cut_off_replaces_none_that_was_played(ledger, c
     found = _by_team(board(ledger))
     assert (found["alice"].attempt, found["alice"].score.value) == (1, 0.5)
     assert (found["bob"].forfeited, found["bob"].score.value) == (20, 0.0)
+
+
+@pytest.mark.parametrize("frozen_ends", [3, 60])
+def test_an_episode_that_ended_before_its_novelty_began_counts_as_none(make, contest, frozen_ends):
+    """In the map, and beside the frozen team, for which it may not have begun either."""
+    ledger = make(trials={**LONG, "onset_tick": 50, "frozen": "frozen"})
+
+    def play(name, ticks, qualities):
+        for first in ledger.claim(contest.team(ledger, name), "s"):
+            turn = first
+            while turn is not None:
+                own = turn.trial.keywords_of(turn.episode)
+                novelty = {"onset": own["onset"]} if "onset" in own else {}
+                quality = qualities[turn.trial.episodes[turn.episode].is_novel]
+                told = {**contest.measured(quality), "ticks": ticks, "novelty": novelty}
+                turn = ledger.record(turn, ledger.row(turn, **told), packed([1]))
+
+    play("frozen", frozen_ends, {False: 0.5, True: 0.5})
+    play("team", 3, {False: 0.5, True: 1.0})
+    own = _by_team(board(ledger))
+    team, n = own["team"], 10  # trials with novelty, each of which has one such episode
+    assert (team.not_begun, own["frozen"].not_begun) == (n, n if frozen_ends == 3 else 0)
+    assert "10 episodes ended before the novelty began" in team.marks
+    assert team.played == team.expected
+    by_cell = {one.cell: one.score for one in team.levels}
+    assert by_cell["t0-l00-easy"].value == pytest.approx(0.5)
+    assert by_cell["t0-l01-easy"].value == pytest.approx(1.0)
+    assert team.measures["adaptation"].value == pytest.approx(0.5)
+    assert team.measures["M6"].value == pytest.approx(2 / 3)
+
+
+def _by_cell(turn):
+    """Skill that falls with the number of the cell, and differs from trial to trial."""
+    is_novel = turn.trial.episodes[turn.episode].is_novel
+    key = turn.trial.cell if is_novel else turn.trial.nominal.key
+    return round(0.8 - 0.2 * int(key[4:6]) + 0.01 * turn.trial.number, 6)
+
+
+def test_ability_is_the_characteristic_curve_over_the_map_by_the_reference_panel(make, contest):
+    ledger = make(trials=LONG)
+    contest.play(ledger, contest.team(ledger, "alice"), _by_cell)
+    contest.play(ledger, contest.team(ledger, "bob"), 0.5)
+    own = _by_team(board(ledger))
+    items = item_difficulty("paper").set_index(["level", "difficulty"])["item_difficulty"]
+    difficulty = [items[level, "easy"] for level in (0, 1, 2)]
+    found = analyse([one.score.value for one in own["alice"].levels], difficulty)
+    ability = own["alice"].ability
+    assert ability["capability"].value == pytest.approx(found.capability)
+    assert ability["generality"].value == pytest.approx(found.normalised_generality)
+    assert ability["capability"].low < ability["capability"].value < ability["capability"].high
+    assert ability["capability"].n == 12 + 5 + 5  # trials of each cell, and none of episodes
+    assert "fewer than 20 trials" in ability["capability"].reason
+    assert own["bob"].ability["generality"].value == pytest.approx(0.0)
+    assert own["bob"].ability["AIQ"].reason == "no study of these levels is named"
+
+
+def _unknown(**changed):
+    """A competition of cells that the reference panel has not played."""
+    task = {"env": "RoboEval/CartPole3D-v0", "levels": [1, 2], "max_ticks": 50}
+    return {"tasks": [{**task, "difficulties": ["easy"]}], "trials": LONG, **changed}
+
+
+def test_baselines_say_how_difficult_cells_are_where_the_panel_cannot(make, contest):
+    ledger = make(**_unknown(baselines=["nothing", "random"]))
+    for name, less in (("nothing", 0.2), ("random", 0.4)):
+        team = contest.team(ledger, name)
+        before = board(ledger)
+        contest.play(ledger, team, lambda turn, less=less: _by_cell(turn) - less)
+    contest.play(ledger, contest.team(ledger, "alice"), _by_cell)
+    assert {one.team for one in before.entries} == {"nothing", "random"}
+    own = _by_team(board(ledger))
+    difficulty = [
+        1 - fmean(own[name].levels[at].score.value for name in ("nothing", "random"))
+        for at in range(3)
+    ]
+    found = analyse([one.score.value for one in own["alice"].levels], difficulty)
+    assert own["alice"].ability["capability"].value == pytest.approx(found.capability)
+    assert "one of the baselines" in own["random"].ability["capability"].reason
+    assert own["random"].measures
+
+
+@pytest.mark.parametrize(
+    ("baselines", "plays", "reason"),
+    [((), "all", "reference panel"), (("nothing",), "all", "2 baselines"),
+     (("nothing", "random"), "one trial", "no episode has a score in 2 cells")],
+)  # fmt: skip
+def test_where_there_is_no_ability_a_sentence_says_why(make, contest, baselines, plays, reason):
+    ledger = make(**_unknown(baselines=list(baselines)))
+    for name in baselines:
+        contest.play(ledger, contest.team(ledger, name))
+    team = contest.team(ledger, "alice")
+    if plays == "all":
+        contest.play(ledger, team)
+    else:
+        turn = next(one for one in ledger.claim(team, "s") if one.trial.onset is None)
+        ledger.record(turn, ledger.row(turn, **contest.measured(0.5)), packed([1]))
+    ability = _by_team(board(ledger))["alice"].ability
+    for name in ("capability", "generality"):
+        assert ability[name].value is None
+        assert reason in ability[name].reason
+
+
+@pytest.fixture
+def study(monkeypatch, tmp_path):
+    """A study that was run, of levels as they are given, which lie at right angles."""
+    from robo_eval.study.entries import TaskTest
+    from robo_eval.study.run import Study
+
+    def build(*levels, returns=(0.0, 1.0)):
+        task = SimpleNamespace(env="RoboEval/CartPole3D-v0", returns=returns)
+        tests = [
+            TaskTest(name=f"level {level}", task=task, kwargs={"level": level}, content="")
+            for level in levels
+        ]
+        lies = space(1.0 - np.eye(len(levels)), np.ones(len(levels)), k=len(levels))
+        found = SimpleNamespace(tests=tests, known=lambda: SimpleNamespace(space=lies))
+        monkeypatch.setattr(Study, "open", lambda _folder: found)
+        return lies
+
+    return build
+
+
+def test_a_team_has_an_aiq_where_a_study_covers_the_levels(ledger, contest, study, tmp_path):
+    contest.play(ledger, contest.team(ledger, "alice"), _by_cell)
+    contest.team(ledger, "idle")
+    lies = study(1, 2)
+    own = _by_team(board(ledger, study=tmp_path))
+    levels = {one.cell: one.score.value for one in own["alice"].levels}
+    wanted = quotient(lies, [levels["t0-l01-easy"], levels["t0-l02-easy"]]).aiq
+    aiq = own["alice"].ability["AIQ"]
+    assert (aiq.value, aiq.n) == (pytest.approx(wanted), 4)
+    assert "episode" not in aiq.reason
+    assert "AIQ" not in own["idle"].ability
+    assert board(ledger).entries[0].ability["AIQ"].value is None  # it is not kept
+
+
+def test_a_study_of_other_levels_is_named_and_another_scale_refused(
+    ledger, contest, study, tmp_path
+):
+    contest.play(ledger, contest.team(ledger, "alice"))
+    study(1, 7, 9)
+    (entry,) = board(ledger, study=tmp_path).entries
+    assert "level 7 and level 9" in entry.ability["AIQ"].reason
+    study(1, 2, returns=(0.0, 2.0))
+    with pytest.raises(InputError, match="quality_range"):
+        board(ledger, study=tmp_path)
+
+
+def test_baselines_are_marked_and_have_no_rank(make, contest):
+    ledger = make(baselines=["nothing", "random"])
+    contest.play(ledger, contest.team(ledger, "nothing"), 0.9)
+    contest.play(ledger, contest.team(ledger, "alice"), 0.5)
+    contest.team(ledger, "random")
+    found = board(ledger)
+    assert [(one.team, one.place, one.marks) for one in found.entries] == [
+        ("alice", 1, ()), ("nothing", None, ("baseline",)),
+        ("random", None, ("baseline", "not begun")),
+    ]  # fmt: skip
+    assert [one["is_baseline"] for one in found.as_dict()["entries"]] == [False, True, True]
+
+
+def test_a_team_stands_beside_what_the_frozen_one_did_in_the_same_attempt(make, contest):
+    ledger = make(trials={**LONG, "frozen": "base"})
+    base, team = (contest.team(ledger, name) for name in ("base", "team"))
+    contest.play(ledger, base, 0.5)
+    contest.play(ledger, team, 1.0)
+    first = _by_team(board(ledger))["team"].measures["M3"]
+    contest.play(ledger, base, 0.1)
+    assert _by_team(board(ledger))["team"].measures["M3"] == first
+    assert first.value == pytest.approx(2.0)
+
+
+def test_many_processes_find_what_one_does(make, contest, monkeypatch):
+    """And whichever attempts are computed together."""
+    from robo_eval.compete import scores
+
+    ledger = make(trials={**LONG, "frozen": "a"})
+    for at, name in enumerate("abcd"):
+        contest.play(ledger, contest.team(ledger, name), 0.2 * (at + 1))
+    kept = []
+    for portion, workers in ((20, 1), (1, 2)):
+        monkeypatch.setattr(scores, "_PORTION", portion)
+        kept.append(list(scores.numbers(ledger, {}, workers)))
+    assert kept[0] == kept[1]
+
+
+def test_what_cannot_be_read_is_said_with_the_attempt(ledger, contest):
+    contest.play(ledger, contest.team(ledger, "alice"))
+    with closing(sqlite3.connect(ledger.folder / "competition.db")) as database:
+        database.execute("UPDATE links SET content = '{' WHERE sequence = 3")
+        database.commit()
+    with pytest.raises(InputError, match=r"attempt 1 .*compete check"):
+        board(ledger)
 
 
 def test_the_board_is_json(ledger, contest):
