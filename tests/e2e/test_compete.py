@@ -30,8 +30,8 @@ PATIENCE_S = 120.0
 class Server:
     """`robo-eval compete serve` as a process of its own."""
 
-    def __init__(self, folder: Path, *options: str, port: str = "0") -> None:
-        (folder / "cup.yaml").write_text(FILE)
+    def __init__(self, folder: Path, *options: str, port: str = "0", text: str = FILE) -> None:
+        (folder / "cup.yaml").write_text(text)
         self.log = (folder / "server.log").open("w+")
         command = [
             sys.executable, "-m", "robo_eval", "compete", "serve", "cup.yaml", "--out", "cup",
@@ -158,6 +158,41 @@ def test_the_organiser_calls_a_policy_that_a_team_serves(server: Any, tmp_path: 
     with Ledger.open(tmp_path / "cup") as ledger:
         assert [team.name for team in ledger.teams()] == ["served"]
         assert [link.row.quality for link in ledger.links(1)] == [pytest.approx(0.05)] * 3
+
+
+def test_baselines_go_on_where_a_killed_server_stopped_and_take_no_rank(
+    server: Any, tmp_path: Path
+) -> None:
+    text = FILE + "baselines: [nothing, balancer]\n"
+    first = server(text=text)
+    assert first.said(r"baseline nothing: (\d+) episodes") == "3"
+    first.end(signal.SIGKILL)
+    second = server(text=text)
+    deadline = time.monotonic() + PATIENCE_S
+    with Ledger.open(tmp_path / "cup") as ledger:
+        while [one.ended_ns is None for one in ledger.attempts()] != [False, False]:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+    assert second.end() == 0
+    board = compete(tmp_path, "leaderboard", "cup", "--json")
+    found = {one["team"]: one for one in json.loads(board.stdout)["entries"]}
+    for name, attempt in (("nothing", 1), ("balancer", 2)):
+        assert (found[name]["is_baseline"], found[name]["place"]) == (True, None)
+        assert (found[name]["state"], found[name]["played"]) == ("ended", 3)
+        with Ledger.open(tmp_path / "cup") as ledger:
+            links = list(ledger.links(attempt))
+        assert [(link.run, link.episode) for link in links] == [(1, 0), (1, 1), (1, 2)]
+        assert not any(link.problem for link in links)
+
+
+def test_practice_prints_the_leaderboard_of_its_baselines(tmp_path: Path) -> None:
+    (tmp_path / "cup.yaml").write_text(FILE + "baselines: [nothing]\n")
+    done = compete(tmp_path, "practice", "cup.yaml", "--agent", "balancer", "--baselines", "--json")
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["episodes"] == 3
+    assert [one["team"] for one in told["leaderboard"]["entries"]] == ["you", "nothing"]
+    assert "baseline nothing: 3 episodes" in done.stderr
 
 
 def test_another_competition_in_the_same_folder_is_refused(server: Any, tmp_path: Path) -> None:

@@ -222,7 +222,8 @@ def test_an_attempt_that_closing_cut_off_replaces_none_that_was_played(ledger, c
 @pytest.mark.parametrize("frozen_ends", [3, 60])
 def test_an_episode_that_ended_before_its_novelty_began_counts_as_none(make, contest, frozen_ends):
     """In the map, and beside the frozen team, for which it may not have begun either."""
-    ledger = make(trials={**LONG, "onset_tick": 50, "frozen": "frozen"})
+    short = {"count": 2, "episodes": 4, "onset": 2, "controls": 1}
+    ledger = make(trials={**short, "onset_tick": 50, "frozen": "frozen"})
 
     def play(name, ticks, qualities):
         for first in ledger.claim(contest.team(ledger, name), "s"):
@@ -237,9 +238,9 @@ def test_an_episode_that_ended_before_its_novelty_began_counts_as_none(make, con
     play("frozen", frozen_ends, {False: 0.5, True: 0.5})
     play("team", 3, {False: 0.5, True: 1.0})
     own = _by_team(board(ledger))
-    team, n = own["team"], 10  # trials with novelty, each of which has one such episode
+    team, n = own["team"], 4  # trials with novelty, each of which has one such episode
     assert (team.not_begun, own["frozen"].not_begun) == (n, n if frozen_ends == 3 else 0)
-    assert "10 episodes ended before the novelty began" in team.marks
+    assert "4 episodes ended before the novelty began" in team.marks
     assert team.played == team.expected
     by_cell = {one.cell: one.score for one in team.levels}
     assert by_cell["t0-l00-easy"].value == pytest.approx(0.5)
@@ -276,7 +277,7 @@ def test_ability_is_the_characteristic_curve_over_the_map_by_the_reference_panel
 def _unknown(**changed):
     """A competition of cells that the reference panel has not played."""
     task = {"env": "RoboEval/CartPole3D-v0", "levels": [1, 2], "max_ticks": 50}
-    return {"tasks": [{**task, "difficulties": ["easy"]}], "trials": LONG, **changed}
+    return {"tasks": [{**task, "difficulties": ["easy"]}], **changed}
 
 
 def test_baselines_say_how_difficult_cells_are_where_the_panel_cannot(make, contest):
@@ -379,7 +380,7 @@ def test_baselines_are_marked_and_have_no_rank(make, contest):
 
 
 def test_a_team_stands_beside_what_the_frozen_one_did_in_the_same_attempt(make, contest):
-    ledger = make(trials={**LONG, "frozen": "base"})
+    ledger = make(trials={"count": 1, "episodes": 3, "onset": 1, "frozen": "base"})
     base, team = (contest.team(ledger, name) for name in ("base", "team"))
     contest.play(ledger, base, 0.5)
     contest.play(ledger, team, 1.0)
@@ -389,11 +390,10 @@ def test_a_team_stands_beside_what_the_frozen_one_did_in_the_same_attempt(make, 
     assert first.value == pytest.approx(2.0)
 
 
-def test_many_processes_find_what_one_does(make, contest, monkeypatch):
+def test_many_processes_find_what_one_does(ledger, contest, monkeypatch):
     """And whichever attempts are computed together."""
     from robo_eval.compete import scores
 
-    ledger = make(trials={**LONG, "frozen": "a"})
     for at, name in enumerate("abcd"):
         contest.play(ledger, contest.team(ledger, name), 0.2 * (at + 1))
     kept = []
