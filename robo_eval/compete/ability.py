@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Final
@@ -63,11 +62,7 @@ def abilities(
             )
         else:
             why = ""
-            asked[place] = (
-                own,
-                known
-                or {cell: 1.0 - fmean(fmean(one[cell]) for one in panel.values()) for cell in own},
-            )
+            asked[place] = own, known or _difficulties(list(panel.values()))
         found.append(_lacking(why, _SPREAD))
     for place, one in _analysed(asked).items():
         found[place] = one
@@ -87,6 +82,11 @@ def panel_difficulties(competition: Competition) -> dict[str, float]:
         own = items[(items["level"] == cell.level) & (items["difficulty"] == cell.difficulty.value)]
         found[key] = float(own["item_difficulty"].iloc[0])
     return found
+
+
+def _difficulties(panel: Sequence[Means]) -> dict[str, float]:
+    """How difficult each cell is by what several agents did: 1 less their mean quality."""
+    return {cell: 1.0 - fmean(fmean(one[cell]) for one in panel) for cell in panel[0]}
 
 
 def quotients_of(
@@ -123,21 +123,17 @@ def quotients_of(
                 check_returns(test, task, competition.name)
                 own.append(key)
     lacking = [name for name, cells in by_test.items() if not cells]
-    lacks = partial(Estimate.missing, unit="ratio")
-    found = []
-    for own in means:
-        rows = [
-            [value for cell in cells for value in own.get(cell, ())] for cells in by_test.values()
-        ]
-        if lacking:
-            found.append(
-                lacks(reason=f"the competition does not play {listed(lacking)} of the study")
-            )
-        elif not all(rows):
-            found.append(lacks(reason="no episode has a score in a test of the study"))
-        else:
-            found.append(_of_trials(quotient_interval(space, rows)))
-    return found
+    why = "no episode has a score in a test of the study"
+    if lacking:
+        why = f"the competition does not play {listed(lacking)} of the study"
+    table = [
+        [[value for cell in cells for value in own.get(cell, ())] for cells in by_test.values()]
+        for own in means
+    ]
+    return [
+        _of_trials(quotient_interval(space, rows)) if all(rows) else _lacking(why, ["AIQ"])["AIQ"]
+        for rows in table
+    ]
 
 
 def _conditions(competition: Competition) -> dict[str, Condition]:

@@ -69,7 +69,7 @@ def enter_baselines(ledger: Ledger) -> None:
     """
     known = {team.name for team in ledger.teams()}
     for policy in ledger.competition.baselines:
-        _made(policy)
+        load_policy(policy.name, policy.factory, policy.kwargs)
         if policy.name not in known:
             ledger.add_team(policy.name)  # nobody gets its token
 
@@ -120,10 +120,7 @@ def play_baselines(
     failed = set()
     for team, policy in _due(serving.house.ledger, given_up or set()):
         try:
-            agent = _made(policy)
-            if policy.name == serving.house.competition.trials.informed:
-                agent = _Told(agent, partial(serving.house.turn_of, team))
-            for task, count in played(serving, team, lambda _space, agent=agent: agent):
+            for task, count in played(serving, team, partial(_baseline, serving, team, policy)):
                 announce(f"baseline {team.name}: {count} episodes of {task} played")
         except Exception as err:  # noqa: BLE001 - of any agent; others go on
             if getattr(err, "code", "") != "elsewhere":  # another server plays it, or did
@@ -145,8 +142,10 @@ def _due(ledger: Ledger, given_up: set[str]) -> Iterator[tuple[Team, PolicyPlan]
             yield team, policies[team.name]
 
 
-def _made(policy: PolicyPlan) -> Any:  # noqa: ANN401 - any agent
-    return load_policy(policy.name, policy.factory, policy.kwargs)
+def _baseline(serving: Serving, team: Team, policy: PolicyPlan, _space: object) -> Any:  # noqa: ANN401
+    made = load_policy(policy.name, policy.factory, policy.kwargs)
+    is_informed = policy.name == serving.house.competition.trials.informed
+    return _Told(made, partial(serving.house.turn_of, team)) if is_informed else made
 
 
 class _Told:

@@ -194,22 +194,25 @@ def board(
     entries, notes = [], []
     new: dict[int, tuple[str, str]] = {}
     n = len(cells_of(ledger.competition)) * ledger.competition.trials.episodes
-    baselines = {policy.name for policy in ledger.competition.baselines}
     for team, attempt, key, text in numbers(ledger, kept, workers):
         if attempt is None:
-            entries.append(_blank(team, n, is_baseline=team.name in baselines))
+            entries.append(_blank(team, n))
             continue
-        content = json.loads(text)
-        entries.append(_entry(ledger, team, attempt, content, n, team.name in baselines))
+        entries.append(_entry(ledger, team, attempt, json.loads(text), n))
         before = kept.get(attempt.number)
         if is_damaged(before, key, text):
             notes.append(f"what was kept of {team.name} was damaged, and was computed again")
         if attempt.ended_ns is not None and before != (key, text):
             new[attempt.number] = (key, text)
     ledger.keep_scores(new)
+    baselines = {policy.name for policy in ledger.competition.baselines}
     quotients = quotients_of(ledger.competition, [one.means for one in entries], study)
     entries = [
-        replace(one, ability={**one.ability, "AIQ": own}) if one.ability else one
+        replace(
+            one,
+            is_baseline=one.team in baselines,
+            ability={**one.ability, "AIQ": own} if one.ability else {},
+        )
         for one, own in zip(entries, quotients, strict=True)
     ]
     return _ranked(ledger, entries, config or MetricConfig(), notes)
@@ -270,28 +273,18 @@ def _chosen(attempts: Sequence[Attempt], team: Team) -> Attempt | None:
     return next((kind[-1] for kind in (whole, ended, own) if kind), None)
 
 
-def _blank(team: Team, n: int, *, is_baseline: bool) -> Entry:
+def _blank(team: Team, n: int) -> Entry:
     none = Estimate.missing(reason="nothing was played", unit="ratio")
     state = "not_begun" if team.revoked_ns is None else "withdrawn"
-    return Entry(
-        team=team.name, state=state, is_baseline=is_baseline, expected=n, score=none, success=none
-    )
+    return Entry(team=team.name, state=state, expected=n, score=none, success=none)
 
 
-def _entry(
-    ledger: Ledger,
-    team: Team,
-    attempt: Attempt,
-    content: dict[str, Any],
-    n: int,
-    is_baseline: bool,  # noqa: FBT001
-) -> Entry:
+def _entry(ledger: Ledger, team: Team, attempt: Attempt, content: dict[str, Any], n: int) -> Entry:
     ended = attempt.ended_ns
     state = "unfinished" if ended is None else "ended"
     return Entry(
         team=team.name,
         state=state if team.revoked_ns is None else "withdrawn",
-        is_baseline=is_baseline,
         attempt=attempt.attempt,
         entered_ns=ended,
         is_late=ended is not None and ended > ledger.competition.closes_ns,
@@ -381,25 +374,21 @@ def _contents(ledger: Ledger, jobs: Sequence[_Job]) -> list[tuple[int, str]]:
     means = {(at, *key): own for at, log in enumerate(logs) for key, own in log.means().items()}
     estimates = dict(zip(means, _intervals(list(means.values())), strict=True))
     by_cell = [
-        {cell: means[at, cell, "quality"] for cell in log.drawn.cells}
-        for at, log in enumerate(logs)
+        {cell: means[at, cell, "score"] for cell in log.drawn.cells} for at, log in enumerate(logs)
     ]
     panels = [
         {name: read(one).by_cell() for name, one in job.beside if one.ended_ns} for job in jobs
     ]
     able = abilities(ledger.competition, [job.team for job in jobs], by_cell, panels)
+
+    def scores(at: int, cell: str) -> dict[str, Estimate]:
+        return {name: estimates[at, cell, name] for name in ("score", "success")}
+
     told = []
     for at, (job, log) in enumerate(zip(jobs, logs, strict=True)):
         content = {
-            "score": estimates[at, "", "quality"],
-            "success": estimates[at, "", "success"],
-            "levels": {
-                cell: {
-                    "score": estimates[at, cell, "quality"],
-                    "success": estimates[at, cell, "success"],
-                }
-                for cell in log.drawn.cells
-            },
+            **scores(at, ""),
+            "levels": {cell: scores(at, cell) for cell in log.drawn.cells},
             "measures": _measures(ledger, log, {name: read(one) for name, one in job.beside}),
             "ability": able[at],
             "means": by_cell[at],
@@ -471,8 +460,7 @@ class _Log:
     def means(self) -> dict[tuple[str, str], list[float]]:
         """By cell, all of them under `""`, and number: the mean of each trial that has one."""
         found = {}
-        for name in ("quality", "success"):
-            values = getattr(self, name)
+        for name, values in (("score", self.quality), ("success", self.success)):
             for index, cell in enumerate(("", *self.drawn.cells), -1):
                 asked = np.isfinite(values) & ((self.cell == index) | (not cell))
                 found[cell, name] = [
@@ -485,7 +473,7 @@ class _Log:
     def by_cell(self) -> dict[str, list[float]]:
         """Mean quality of each trial by cell."""
         means = self.means()
-        return {cell: means[cell, "quality"] for cell in self.drawn.cells}
+        return {cell: means[cell, "score"] for cell in self.drawn.cells}
 
     def columns(self, policy: str) -> dict[str, list[Any]]:
         """Its episodes as `metrics.trials.trials_of` reads them, by column."""
