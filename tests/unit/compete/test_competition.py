@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import pytest
 
@@ -74,3 +75,15 @@ def test_an_environment_of_others_needs_no_levels(contest):
     trials = draw(contest.parse(tasks=tasks), Secret.new())
     assert {trial.onset for trial in trials} == {None}
     assert trials[0].keywords_of(0) == {}
+
+
+@pytest.mark.parametrize("name", ["cartpole3d_open", "pick_place_open"])
+def test_the_examples_can_be_played_with_all_their_baselines(name):
+    from robo_eval.agents import load_policy
+
+    file = Path(__file__).parents[3] / "examples" / "competitions" / f"{name}.yaml"
+    competition = read_competition(file)
+    names = [policy.name for policy in competition.baselines]
+    assert competition.trials.frozen in names
+    for policy in competition.baselines:
+        load_policy(policy.name, policy.factory, policy.kwargs)
