@@ -260,7 +260,9 @@ def print_board(found: Board) -> None:
         say()
         _print_measures("detection and reaction", {one.team: one.measures for one in measured})
         say()
-        _print_measures("ability over the levels", {one.team: one.ability for one in measured})
+        n = max(part.n for one in measured for part in one.ability.values())
+        title = f"ability over the levels, n = {counted(n, 'trial')} at most"
+        _print_measures(title, {one.team: one.ability for one in measured})
         every = [
             part for one in measured for part in (*one.measures.values(), *one.ability.values())
         ]

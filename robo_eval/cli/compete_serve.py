@@ -84,6 +84,8 @@ def _begun(
     ledger: Ledger,
     teams: Sequence[str],
     policies: Sequence[str],
+    *,
+    baselines: bool = True,
     **where: Any,  # noqa: ANN401 - as `Serving` takes them
 ) -> Serving:
     """A server that listens already and has only to run."""
@@ -94,11 +96,13 @@ def _begun(
     from robo_eval.compete.serving import Serving, tokens_of
 
     calls = Calls.of(policies)
-    enter_baselines(ledger)
+    if baselines:
+        enter_baselines(ledger)
     serving = Serving(ledger, **where)
     tokens = tokens_of(ledger, teams)
     calls.begin(serving, lambda line: typer.echo(line, err=True))
-    play_in_background(serving)
+    if baselines:
+        play_in_background(serving)
     say(f"{ledger.competition.name} is served at {serving.told_url} until Ctrl-C")
     say(f"commitment {ledger.meta()['commitment']}")
     for name, token in tokens.items():
@@ -175,7 +179,7 @@ def practice(
     with tempfile.TemporaryDirectory(prefix="robo-eval-practice-") as folder:
         ledger = rehearsed(file, Path(folder) / "practice")
         if agent is None and factory is None:
-            _begun(ledger, ["you"], (), port=port).run()
+            _begun(ledger, ["you"], (), baselines=baselines, port=port).run()
             return
         from robo_eval.cli.compete_keep import print_board
         from robo_eval.compete.practice import practised

@@ -61,6 +61,9 @@ def test_the_table_names_attempts_and_says_once_what_no_team_has(quick_cli, cont
     assert "0/20" in table
     (line,) = (one for one in table.splitlines() if "no policy is named" in one)
     assert line.startswith("M3, performance_kept, M5")
+    (head,) = (one for one in table.splitlines() if "capability" in one)
+    assert head.split() == ["team", "capability", "generality"]
+    assert "AIQ: no study of these levels is named" in table
 
 
 def test_a_beacon_is_given_by_a_verb(quick_cli, contest, tmp_path):
