@@ -261,7 +261,7 @@ def print_board(found: Board) -> None:
         _print_measures("detection and reaction", {one.team: one.measures for one in measured})
         say()
         n = max(part.n for one in measured for part in one.ability.values())
-        title = f"ability over the levels, n = {counted(n, 'trial')} at most"
+        title = f"ability over the levels, n = {counted(n, 'trial')}"
         _print_measures(title, {one.team: one.ability for one in measured})
         every = [
             part for one in measured for part in (*one.measures.values(), *one.ability.values())

@@ -23,7 +23,7 @@ LEAST_PANEL: Final = 2
 """Baselines that say how difficult cells are, where the reference panel does not."""
 _SPREAD: Final = ("capability", "generality")
 Means = Mapping[str, Sequence[float]]
-"""Mean quality of each trial by cell."""
+"""Mean quality of the trials of each cell: of novel episodes, and of a control of all."""
 
 
 def abilities(
@@ -125,7 +125,7 @@ def quotients_of(
     lacking = [name for name, cells in by_test.items() if not cells]
     why = "no episode has a score in a test of the study"
     if lacking:
-        why = f"the competition does not play {listed(lacking)} of the study"
+        why = f"no trial is of {listed(lacking)}, which the study is of"
     table = [
         [[value for cell in cells for value in own.get(cell, ())] for cells in by_test.values()]
         for own in means
@@ -137,9 +137,9 @@ def quotients_of(
 
 
 def _conditions(competition: Competition) -> dict[str, Condition]:
-    """The cells of the map by their key, those without novelty too."""
-    every = (one for pair in cells_of(competition) for one in pair)
-    return {one.key: one for one in every if one is not None}
+    """What trials are of, by its key; controls are of the task as it is."""
+    every = (novel or nominal for nominal, novel in cells_of(competition))
+    return {one.key: one for one in every}
 
 
 def _analysed(

@@ -94,7 +94,7 @@ class Entry:
         letters: Teams share a letter where they were not told apart; None without a rank, or
             where there are too many teams.
         quality: Quality of each episode by trial.
-        means: Mean quality of each trial by cell.
+        means: Mean quality of the trials of each cell: of novel episodes, and of a control of all.
     """
 
     team: str
@@ -373,9 +373,7 @@ def _contents(ledger: Ledger, jobs: Sequence[_Job]) -> list[tuple[int, str]]:
     logs = [read(job.attempt) for job in jobs]
     means = {(at, *key): own for at, log in enumerate(logs) for key, own in log.means().items()}
     estimates = dict(zip(means, _intervals(list(means.values())), strict=True))
-    by_cell = [
-        {cell: means[at, cell, "score"] for cell in log.drawn.cells} for at, log in enumerate(logs)
-    ]
+    by_cell = [log.by_cell() for log in logs]
     panels = [
         {name: read(one).by_cell() for name, one in job.beside if one.ended_ns} for job in jobs
     ]
@@ -471,9 +469,13 @@ class _Log:
         return found
 
     def by_cell(self) -> dict[str, list[float]]:
-        """Mean quality of each trial by cell."""
-        means = self.means()
-        return {cell: means[cell, "score"] for cell in self.drawn.cells}
+        """Mean quality of the trials of each cell: of novel episodes, and of a control of all."""
+        found: dict[str, list[float]] = {trial.cell: [] for trial in self.drawn.trials}
+        for trial, own, cell in zip(self.drawn.trials, self.quality, self.cell, strict=True):
+            asked = np.isfinite(own) & (cell == self.drawn.cells.index(trial.cell))
+            if asked.any():
+                found[trial.cell].append(float(own[asked].mean()))
+        return found
 
     def columns(self, policy: str) -> dict[str, list[Any]]:
         """Its episodes as `metrics.trials.trials_of` reads them, by column."""

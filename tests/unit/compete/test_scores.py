@@ -263,12 +263,15 @@ def test_ability_is_the_characteristic_curve_over_the_map_by_the_reference_panel
     own = _by_team(board(ledger))
     items = item_difficulty("paper").set_index(["level", "difficulty"])["item_difficulty"]
     difficulty = [items[level, "easy"] for level in (0, 1, 2)]
-    found = analyse([one.score.value for one in own["alice"].levels], difficulty)
+    cells = ("t0-l00-easy", "t0-l01-easy", "t0-l02-easy")
+    means = own["alice"].means
+    assert [len(means[cell]) for cell in cells] == [2, 5, 5]
+    found = analyse([fmean(means[cell]) for cell in cells], difficulty)
     ability = own["alice"].ability
     assert ability["capability"].value == pytest.approx(found.capability)
     assert ability["generality"].value == pytest.approx(found.normalised_generality)
     assert ability["capability"].low < ability["capability"].value < ability["capability"].high
-    assert ability["capability"].n == 12 + 5 + 5  # trials of each cell, and none of episodes
+    assert ability["capability"].n == 12  # trials
     assert "fewer than 20 trials" in ability["capability"].reason
     assert own["bob"].ability["generality"].value == pytest.approx(0.0)
     assert own["bob"].ability["AIQ"].reason == "no study of these levels is named"
@@ -289,11 +292,11 @@ def test_baselines_say_how_difficult_cells_are_where_the_panel_cannot(make, cont
     contest.play(ledger, contest.team(ledger, "alice"), _by_cell)
     assert {one.team for one in before.entries} == {"nothing", "random"}
     own = _by_team(board(ledger))
+    cells = sorted(own["alice"].means)
     difficulty = [
-        1 - fmean(own[name].levels[at].score.value for name in ("nothing", "random"))
-        for at in range(3)
+        1 - fmean(fmean(own[name].means[cell]) for name in ("nothing", "random")) for cell in cells
     ]
-    found = analyse([one.score.value for one in own["alice"].levels], difficulty)
+    found = analyse([fmean(own["alice"].means[cell]) for cell in cells], difficulty)
     assert own["alice"].ability["capability"].value == pytest.approx(found.capability)
     assert "one of the baselines" in own["random"].ability["capability"].reason
     assert own["random"].measures
