@@ -149,7 +149,9 @@ def reveal(
 
 
 def check(
-    folder: FolderArgument,
+    where: Annotated[
+        str, typer.Argument(metavar="DIR|URL", help="Folder of a competition, or its address.")
+    ],
     *,
     replays: Annotated[
         int | None,
@@ -165,18 +167,24 @@ def check(
 
     An episode is played from its seed and stored actions, and has to give the logged return bit
     for bit. Exit code 1 where anything differs. It changes nothing, and needs no secret once that
-    is revealed: a copy of the folder without secret.json will do.
+    is revealed: a copy of the folder without secret.json will do, and so does the address of its
+    server, which shows all of it then.
 
-    Examples: robo-eval compete check runs/open; robo-eval compete check runs/open --all
+    Examples: robo-eval compete check runs/open; robo-eval compete check https://cup.example.org
     """
+    import tempfile
+
     from robo_eval.compete.check import SAMPLE
     from robo_eval.compete.check import check as checked
+    from robo_eval.compete.shown import fetched
     from robo_eval.core.errors import CheckFailedError, InputError
 
     if every and replays is not None:
         raise InputError("--replays: --all plays every episode; give one of the two")
     sample = None if every else SAMPLE if replays is None else replays
-    found = checked(folder, sample=sample, seed=seed)
+    with tempfile.TemporaryDirectory(prefix="robo-eval-check-") as kept:
+        folder = fetched(where, Path(kept) / "c") if "://" in where else Path(where)
+        found = checked(folder, sample=sample, seed=seed)
     if json:
         print_json(found.as_dict())
     else:
@@ -195,7 +203,7 @@ def check(
     if found.problems:
         more = len(found.problems) - 1
         rest = f", and {counted(more, 'more difference')}" if more else ""
-        raise CheckFailedError(f"{folder}: {found.problems[0]}{rest}")
+        raise CheckFailedError(f"{where}: {found.problems[0]}{rest}")
 
 
 def leaderboard(

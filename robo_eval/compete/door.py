@@ -12,11 +12,12 @@ from functools import partial
 from typing import Annotated, Any, Final
 
 from fastapi import Depends, FastAPI, HTTPException, Request
-from fastapi.responses import JSONResponse, PlainTextResponse
+from fastapi.responses import JSONResponse, PlainTextResponse, StreamingResponse
 from pydantic import BaseModel
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 import robo_eval
+from robo_eval.compete import shown
 from robo_eval.compete.arena import at_once
 from robo_eval.compete.direct import DIRECT, Direct
 from robo_eval.compete.house import House
@@ -77,6 +78,12 @@ def make_app(house: House, names: Iterable[str]) -> FastAPI:
         """How a team stands: what it waits for, who has to act, and until when."""
         standing = await house.store(house.ledger.standing, team)
         return {"team": team.name, **asdict(standing)}
+
+    @app.get(shown.PATH, response_class=StreamingResponse, responses={409: {"model": _Said}})
+    async def record() -> StreamingResponse:
+        """All that was played and drawn, as lines of JSON, once the competition has ended."""
+        told = await house.store(shown.lines, house.ledger)
+        return StreamingResponse(told, media_type="application/x-ndjson")
 
     @app.websocket("/v1/play")
     async def play(socket: WebSocket) -> None:

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple, Self, TypeVar
 
 import yaml
 from pydantic import TypeAdapter, ValidationError
-from sqlalchemy import Connection, bindparam, delete, func, insert, select, union, update
+from sqlalchemy import Connection, bindparam, delete, func, insert, select, true, union, update
 
 from robo_eval.compete.competition import (
     Competition,
@@ -34,11 +34,12 @@ from robo_eval.compete.tables import (
     NOTES,
     SCORES,
     SERVERS,
+    SHOWN,
     TEAMS,
     TRIALS,
 )
 from robo_eval.core.canonical import canonical_json, text_digest
-from robo_eval.core.episode import COLUMNS, Episode
+from robo_eval.core.episode import COLUMNS, Episode, never_began
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import EndReason, FaultBy
 from robo_eval.core.plain import plain
@@ -621,26 +622,72 @@ class Ledger:
         def work(db: Connection) -> None:
             head = _lock(db, attempt)
             row = _trial_row(db, attempt, trial)
-            said = (LINKS.c.attempt == attempt, LINKS.c.trial == trial, LINKS.c.run == row.run)
-            query = select(LINKS.c.content).where(
-                *said, LINKS.c.episode == episode, LINKS.c.kind == "declare"
-            )
-            before = db.scalar(query)
+            said = _said(db, row, LINKS.c.episode == episode)
+            before = said.get(("declare", episode))
             if before is not None:
-                if before == canonical_json(told).decode():
+                if before == told:
                     return
                 raise Refusal(f"of episode {episode} something was declared before", "declared")
-            if _value(db, "closed_ns") is not None or row.state == "forfeited":
-                raise Refusal("the trial is closed", "closed")
-            if row.episode != episode + 1 or row.begun > episode:
-                raise Refusal(
-                    f"episode {episode} has not just ended; a declaration comes after its episode"
-                    " and before the next begins",
-                    "order",
-                )
+            self._check_just_ended(db, row, episode)
+            if ("feedback", episode) in said:
+                raise Refusal(f"whether episode {episode} was novel was asked before", "order")
             self._append(db, head, "declare", (trial, row.run, episode), told)
 
         self._write(work)
+
+    def feedback(self, attempt: int, trial: int, episode: int) -> tuple[bool, int]:
+        """Whether the episode that has just ended was novel, and how often may still be asked.
+
+        To ask again for the same episode costs nothing. Where the agent has to find the onset, it
+        may ask only once it has declared one in this trial.
+
+        Args:
+            attempt: Number of the attempt in the ledger.
+            trial: Number of the trial.
+            episode: Index of the episode within the trial.
+
+        Raises:
+            Refusal: If the episode has not just ended, nothing may be asked, or not so often:
+                `order`, `closed`, `undeclared`, `no_feedback`.
+        """
+        most, is_given = self.competition.feedback, self.competition.trials.condition == "given"
+
+        def work(db: Connection) -> tuple[bool, int]:
+            head = _lock(db, attempt)
+            row = _trial_row(db, attempt, trial)
+            said = _said(db, row)
+            left = most - sum(kind == "feedback" for kind, _ in said)
+            before = said.get(("feedback", episode))
+            if before is not None:
+                return before["novel"], left
+            self._check_just_ended(db, row, episode)
+            if left <= 0:
+                raise Refusal(f"of {counted(most, 'episode')} of a trial it is told", "no_feedback")
+            if not is_given and not any(
+                one["probability"] >= one["threshold"]
+                for (kind, _), one in said.items()
+                if kind == "declare"
+            ):
+                raise Refusal("it is told only once novelty was declared", "undeclared")
+            key = (LINKS.c.trial == trial, LINKS.c.run == row.run, LINKS.c.episode == episode)
+            query = select(LINKS).where(LINKS.c.attempt == attempt, *key, LINKS.c.kind == "episode")
+            ended = _played(db.execute(query).one(), START)
+            drawn = self._draw(head.attempt, self._beacon(db))[trial]
+            told = {"novel": is_novel(drawn, ended)}
+            self._append(db, head, "feedback", (trial, row.run, episode), told)
+            return told["novel"], left - 1
+
+        return self._write(work)
+
+    def _check_just_ended(self, db: Connection, row: Any, episode: int) -> None:  # noqa: ANN401
+        if _value(db, "closed_ns") is not None or row.state == "forfeited":
+            raise Refusal("the trial is closed", "closed")
+        if row.episode != episode + 1 or row.begun > episode:
+            raise Refusal(
+                f"episode {episode} has not just ended; speak of it after its last step and before"
+                " the next begins",
+                "order",
+            )
 
     def give_back(self, attempt: int, trial: int, why: str) -> None:
         """Let a trial start again from its first episode: it broke by a fault of the server.
@@ -822,6 +869,17 @@ class Ledger:
         columns = (LINKS.c.kind, *(LINKS.c[name] for name in _PLACE), LINKS.c.content)
         query = select(*columns).where(LINKS.c.attempt == attempt).order_by(LINKS.c.sequence)
         yield from map(tuple, self._read(lambda db: db.execute(query).all()))
+    def shown(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Every row that the end of a competition shows, by its table; of no token anything."""
+        numbers = [attempt.number for attempt in self.attempts()]
+        for table in SHOWN.values():
+            columns = [one for one in table.columns if one.name not in ("server", "n_notes")]
+            by_attempt = [table.c.attempt == one for one in numbers] if table is LINKS else [true()]
+            for part in by_attempt:  # so that not all of it is held at once
+                query = select(*columns).where(part).order_by(*table.primary_key)
+                for row in self._read(lambda db, query=query: db.execute(query).mappings().all()):  # type: ignore[misc]
+                    hidden = {"token_sha256": str(row["number"])} if table is TEAMS else {}
+                    yield table.name, {**row, **hidden}
 
     def kept_scores(self) -> dict[int, tuple[str, str]]:
         """What was computed of attempts before: by number, what it depends on, and what it is."""
@@ -1062,6 +1120,20 @@ def _trial_row(db: Connection, attempt: int, trial: int) -> Any:  # noqa: ANN401
     if found is None:
         raise Refusal(f"there is no trial {trial!r:.40} in this attempt", "lost")
     return found
+
+
+def _said(db: Connection, trial: Any, *which: Any) -> dict[tuple[str, int], dict[str, Any]]:  # noqa: ANN401
+    """What was said of the episodes of a trial's run that counts, by kind and episode."""
+    own = (LINKS.c.attempt == trial.attempt, LINKS.c.trial == trial.trial)
+    said = (LINKS.c.run == trial.run, LINKS.c.kind != "episode", *which)
+    query = select(LINKS.c.kind, LINKS.c.episode, LINKS.c.content).where(*own, *said)
+    return {(kind, number): json.loads(told) for kind, number, told in db.execute(query)}
+
+
+def is_novel(trial: TrialDraw, played: Played) -> bool:
+    """What feedback tells of an episode; one that ended before its novelty began is normal."""
+    row = played.row
+    return trial.episodes[played.episode].is_novel and not never_began(row.novelty, row.ticks)
 
 
 def _open_trials(db: Connection, attempt: int) -> Sequence[Any]:

@@ -314,26 +314,45 @@ def rules_of(url: str, *, timeout_s: float = 10.0, path: str = "/v1/competition"
         CompetitionError: If there is none at this url.
         SaidNoError: If the token is not one of its teams'.
     """
+    url = checked_url(url)
+    with answered(url, path, timeout_s=timeout_s, token=token) as answer:
+        try:
+            found = json.loads(answer.read(_READ * 16))
+        except (OSError, ValueError) as err:
+            raise _nothing(url, _line(err)) from err
+    if not isinstance(found, dict):
+        raise _nothing(url, "it answers something else")
+    return found
+
+
+def answered(url: str, path: str, *, timeout_s: float, token: str | None = None) -> Any:  # noqa: ANN401
+    """The answer to a GET, to be read and closed.
+
+    Raises:
+        CompetitionError: If there is no competition at this url.
+        SaidNoError: If it is refused, or the token is not one of its teams'.
+    """
     import urllib.error
     import urllib.request
 
-    url = checked_url(url)
     where = url.replace("ws", "http", 1) if url.startswith("ws") else url
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     request = urllib.request.Request(where + path, headers=headers)  # noqa: S310 - http or https
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
-        with opener.open(request, timeout=timeout_s) as answer:
-            found = json.loads(answer.read(_READ * 16))
+        return opener.open(request, timeout=timeout_s)
     except urllib.error.HTTPError as err:
         if err.code == 401:
             raise _no_team(url) from err
+        told: dict[str, Any] = {}
+        with contextlib.suppress(ValueError, TypeError, OSError):
+            told = dict(json.loads(err.read(_READ)))
+        if "code" in told:
+            text = " ".join(str(told.get("detail")).split())[:300]
+            raise SaidNoError(url, str(told["code"])[:40], text) from err
         raise _nothing(url, f"it answers {err.code}") from err
-    except (OSError, ValueError) as err:
+    except OSError as err:
         raise _nothing(url, _line(err)) from err
-    if not isinstance(found, dict):
-        raise _nothing(url, "it answers something else")
-    return found
 
 
 def _opened(url: str, token: str, timeout_s: float) -> tuple[socket.socket, Any]:

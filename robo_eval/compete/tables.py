@@ -122,6 +122,9 @@ SCORES: Final = Table(
 )
 """What was computed of an attempt; `key` is the digest of its last link and of the rules."""
 
+SHOWN: Final = {one.name: one for one in (TEAMS, ATTEMPTS, TRIALS, LINKS, SCORES)}
+"""What of the ledger is shown in the end, but for columns of the server's own."""
+
 FORM: Final = Form(
     noun="ledger of a competition",
     tables=METADATA,

@@ -1,0 +1,128 @@
+"""What anybody may have of a competition whose seeds are revealed: given as lines, and fetched."""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from collections.abc import Iterator
+from http.client import HTTPException
+from itertools import islice
+from pathlib import Path
+from typing import IO, Any, Final
+
+from sqlalchemy import insert
+from sqlalchemy.exc import SQLAlchemyError
+
+from robo_eval.compete.ledger import DATABASE, FILE, REVEAL, Ledger, Refusal
+from robo_eval.compete.link import answered, checked_url
+from robo_eval.compete.tables import FORM, SHOWN
+from robo_eval.core.errors import InputError, said
+from robo_eval.log.sql import Database, create
+
+PATH: Final = "/v1/record"
+_LINE_BYTES: Final = 64 * 2**20
+_MOST_BYTES: Final = 8 * 2**30
+_PORTION: Final = 1_000
+"""Rows that are written at once."""
+
+
+def lines(ledger: Ledger) -> Iterator[bytes]:
+    """All that `check` needs, as lines of JSON: files and names first, then each row of a table.
+
+    No token, no note, and nothing of the server is among them. Bytes are told in base64.
+
+    Raises:
+        Refusal: Before the first line, if the seeds are not revealed: `unrevealed`.
+    """
+    folder, meta = ledger.folder, ledger.meta()
+    if "revealed_ns" not in meta or not (folder / REVEAL).exists():
+        raise Refusal(
+            "what was played is shown once the competition is closed and its seeds are revealed;"
+            " GET /v1/me says what comes next",
+            "unrevealed",
+        )
+    files = {name: (folder / name).read_text(encoding="utf-8") for name in (FILE, REVEAL)}
+    version = meta.pop("version")
+    return _told(ledger, {"version": version, "meta": meta, "files": files})
+
+
+def _told(ledger: Ledger, head: dict[str, Any]) -> Iterator[bytes]:
+    yield _line(head)
+    n = 0
+    for table, row in ledger.shown():
+        n += 1
+        yield _line({"table": table, "row": row})
+    yield _line({"rows": n})
+
+
+def _line(told: dict[str, Any]) -> bytes:
+    return json.dumps(told, default=lambda data: base64.b64encode(data).decode()).encode() + b"\n"
+
+
+def fetched(url: str, folder: Path, most_bytes: int = _MOST_BYTES) -> Path:
+    """Fetch what a server shows into a new folder, which `check` takes like any other.
+
+    Nothing of it is run, and no name of a file comes from it.
+
+    Args:
+        url: Where the competition is served.
+        folder: The new folder.
+        most_bytes: More than that is not taken.
+
+    Raises:
+        InputError: If it is something else, too large, or not shown yet.
+        CompetitionError: If there is no competition.
+    """
+    where = checked_url(url)
+    with answered(where, PATH, timeout_s=60.0) as answer:
+        try:
+            _keep(_lines_of(answer, most_bytes), folder)
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, OSError,
+                HTTPException, SQLAlchemyError, zlib.error) as err:  # fmt: skip
+            raise InputError(
+                f"{where}: shows no competition that can be checked: {said(err):.200}"
+            ) from err
+    return folder
+
+
+def _lines_of(answer: IO[bytes], left: int) -> Iterator[dict[str, Any]]:
+    while line := answer.readline(min(_LINE_BYTES, left) + 1):
+        left -= len(line)
+        if len(line) > _LINE_BYTES or left < 0:
+            raise ValueError("it is larger than any that is taken")
+        yield json.loads(line)
+
+
+def _keep(told: Iterator[dict[str, Any]], folder: Path) -> None:
+    """Make the folder of what was told."""
+    head = next(told, {})
+    if head["version"] != FORM.version:
+        raise ValueError(f"its ledger is of version {head['version']!r:.20}; use its robo-eval")
+    folder.mkdir()
+    for name in (FILE, REVEAL):
+        (folder / name).write_text(head["files"][name], encoding="utf-8")
+    create(folder / DATABASE, FORM, {str(name): str(one) for name, one in head["meta"].items()})
+    database, n, last = Database(folder / DATABASE, FORM), 0, {}
+    try:
+        while rows := list(islice(told, _PORTION)):
+            last = rows[-1]
+            with database.writing() as db:
+                for one in rows:
+                    if "table" in one:
+                        n += 1
+                        db.execute(insert(SHOWN[one["table"]]).values(**_row(one["row"])))
+    finally:
+        database.close()
+    if last != {"rows": n}:
+        raise ValueError(f"it breaks off after {n:,} rows; try again")
+
+
+def _row(told: dict[str, Any]) -> dict[str, Any]:
+    """A row as it is kept; what would unfold to more than a line may have is refused."""
+    if told.get("actions") is None:
+        return told
+    actions = base64.b64decode(told["actions"], validate=True)
+    if zlib.decompressobj().decompress(actions, _LINE_BYTES + 1)[_LINE_BYTES:]:
+        raise ValueError("actions of an episode are larger than any that are taken")
+    return {**told, "actions": actions}
