@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from robo_eval.cli.output import JsonOption, WorkersOption, print_json, say
+from robo_eval.cli.output import JsonOption, RayOption, WorkersOption, print_json, say
 
 if TYPE_CHECKING:
     from robo_eval.compete.ledger import Ledger
@@ -51,13 +51,25 @@ def serve(
     ] = False,
     team: TeamOption = None,
     policy: PolicyOption = None,
+    database: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            envvar="ROBO_EVAL_COMPETE_DATABASE",
+            show_default=False,
+            help="PostgreSQL database of a new competition; several servers may share it.",
+        ),
+    ] = None,
     rehearse: Annotated[
         bool,
         typer.Option("--rehearse", help="Dry run: other seeds, open at once, nothing is kept."),
     ] = False,
     workers: WorkersOption = None,
+    ray: RayOption = None,
 ) -> None:
     """Serve a competition until Ctrl-C; the same command goes on where it stopped.
+
+    With --ray the worlds are on a cluster, whose nodes connect to this machine.
 
     Example: robo-eval compete serve competition.yaml --out runs/cup --team first
     """
@@ -67,10 +79,10 @@ def serve(
 
     where: dict[str, Any] = {
         "host": host, "port": port, "names": names or (), "allow_plain": allow_plain,
-        "workers": workers,
+        "workers": workers, "ray": ray,
     }  # fmt: skip
     if not rehearse:
-        with opened(file, out) as ledger:
+        with opened(file, out, database) as ledger:
             serving = _begun(ledger, team or (), policy or (), **where)
         serving.run()
         return

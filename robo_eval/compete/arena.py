@@ -7,20 +7,25 @@ import contextlib
 import itertools
 import logging
 import os
+import secrets
 import socket
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, Final
 
-from robo_eval.compete.worlds import Answer, Job, enclosed, opened, work
+from robo_eval.compete.worlds import Answer, Job, enclosed, opened, work, work_far
 from robo_eval.core.confined import Confined
-from robo_eval.core.errors import CheckFailedError, RoboEvalError
+from robo_eval.core.errors import CheckFailedError, RoboEvalError, said
 from robo_eval.core.plan import TaskPlan
+from robo_eval.core.spread import cluster_cores, own_address, placed
+from robo_eval.web.serve import listening
 
 _LOG: Final = logging.getLogger(__name__)
 _START_S: Final = 120.0
 _LOOK_S: Final = 0.25
 _TRIES: Final = 3
+_KEY_BYTES: Final = 32
+_KEY_S: Final = 10.0
 
 
 class WorldLostError(RoboEvalError):
@@ -84,18 +89,20 @@ class Hand(asyncio.Protocol):
         self._waiting: dict[int, Reply] = {0: self.ready}
         self._buffer = bytearray()
         self._transport: Any = None
-        self._heard_s = 0.0
-        self._process: Confined | None = None
+        self._heard_s = time.monotonic()
+        self._kill: Callable[[], None] | None = None
 
-    async def start(self) -> None:
-        """Start the process; it is ready when `ready` says so."""
+    async def start(self, far: Far | None) -> None:
+        """Start the process, on this machine or far away; it is ready when `ready` says so."""
+        if far is not None:
+            self._kill = far.begin(self)
+            return
         # A pair of sockets, because a full pipe would make the whole server wait.
         ours, theirs = socket.socketpair()
         try:
-            self._process = Confined(work, theirs, forks=False)
+            self._kill = Confined(work, theirs, forks=False).end
         finally:
             theirs.close()
-        self._heard_s = time.monotonic()
         await asyncio.get_running_loop().create_connection(lambda: self, sock=ours)
 
     def ask(self, job: Job) -> Reply:
@@ -137,8 +144,72 @@ class Hand(asyncio.Protocol):
     def end(self) -> None:
         """Kill it; may be called again."""
         self.is_alive = False
-        if self._process is not None:
-            self._process.end()
+        if self._kill is not None:
+            self._kill()
+        if self._transport is not None:
+            self._transport.abort()
+
+
+class Far:
+    """Processes on a Ray cluster, which connect to this server.
+
+    Each is given a key of its own, and what comes without one is not even read.
+
+    Args:
+        address: Of the cluster.
+    """
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self._expected: dict[bytes, Hand] = {}
+        self._listener = listening(own_address(address), 0)
+        self._server: asyncio.Server | None = None
+
+    async def listen(self) -> None:
+        """Let processes come."""
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(lambda: _Comer(self._expected), sock=self._listener)
+
+    def begin(self, hand: Hand) -> Callable[[], None]:
+        """Have a process begin; gives what ends it."""
+        key = secrets.token_bytes(_KEY_BYTES)
+        self._expected[key] = hand
+        return placed(self._address, work_far, *self._listener.getsockname()[:2], key)
+
+    def close(self) -> None:
+        """Let nobody come any more."""
+        if self._server is not None:
+            self._server.close()
+
+
+class _Comer(asyncio.Protocol):
+    """Who has connected, until the key says which process it is."""
+
+    def __init__(self, expected: dict[bytes, Hand]) -> None:
+        self._expected = expected
+        self._said = b""
+        self._transport: Any = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Wait for the key, for a while."""
+        self._transport = transport
+        asyncio.get_running_loop().call_later(_KEY_S, self._leave)
+
+    def data_received(self, data: bytes) -> None:
+        """Hand over to the process's own end once the key is there."""
+        self._said += data
+        if len(self._said) < _KEY_BYTES:
+            return
+        hand = self._expected.pop(self._said[:_KEY_BYTES], None)
+        transport, self._transport = self._transport, None
+        if hand is None or not hand.is_alive:
+            transport.abort()
+            return
+        transport.set_protocol(hand)
+        hand.connection_made(transport)
+        hand.data_received(self._said[_KEY_BYTES:])
+
+    def _leave(self) -> None:
         if self._transport is not None:
             self._transport.abort()
 
@@ -149,13 +220,22 @@ class Arena:
     Args:
         workers: How many; None for one a core.
         limit_s: How long one may say nothing while it is waited for, before it counts as hung.
+        ray: Address of a Ray cluster that they are on; None for this machine.
+
+    Raises:
+        InputError: If the cluster cannot be reached.
+        MissingExtraError: If Ray is asked for and not installed.
 
     Attributes:
         lost: How many have died or hung since the start.
     """
 
-    def __init__(self, workers: int | None = None, *, limit_s: float = 60.0) -> None:
-        self._count = workers or len(os.sched_getaffinity(0))
+    def __init__(
+        self, workers: int | None = None, *, limit_s: float = 60.0, ray: str | None = None
+    ) -> None:
+        cores = len(os.sched_getaffinity(0)) if ray is None else cluster_cores(ray)
+        self._count = workers or cores
+        self._far = None if ray is None else Far(ray)
         self._limit_s = limit_s
         self.hands: list[Hand] = []
         self._numbers = itertools.count(1)
@@ -171,14 +251,16 @@ class Arena:
         # One thread a process: numpy's own threads would fight over the same cores.
         for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
             os.environ.setdefault(name, "1")
+        if self._far is not None:
+            await self._far.listen()
         self.hands = [Hand() for _ in range(self._count)]
         try:
             for hand in self.hands:
-                await hand.start()
+                await hand.start(self._far)
             await asyncio.wait_for(asyncio.gather(*(hand.ready for hand in self.hands)), _START_S)
         except (WorldLostError, TimeoutError) as err:
             await self.close()
-            raise CheckFailedError(f"simulator processes cannot start: {err}") from err
+            raise CheckFailedError(f"simulator processes cannot start: {said(err)}") from err
         self._watch = asyncio.create_task(self._look())
 
     async def close(self) -> None:
@@ -189,6 +271,8 @@ class Arena:
                 await self._watch
         for hand in self.hands:
             hand.end()
+        if self._far is not None:
+            self._far.close()
 
     async def seat(self) -> Hand:
         """The process with the fewest trials, for one more."""
@@ -231,4 +315,4 @@ class Arena:
                 tries += 1
                 await asyncio.sleep(0.0 if tries < _TRIES else tries)  # not as fast as it can die
                 self.hands[place] = Hand()
-                await self.hands[place].start()
+                await self.hands[place].start(self._far)

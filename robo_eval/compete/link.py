@@ -132,7 +132,10 @@ class Link:
         for pause_s in (*_PAUSES_S, *[_PAUSES_S[-1]] * int(self._patience_s)):
             try:
                 self._connect()
-            except (CompetitionError, _LostError) as err:
+            except (CompetitionError, _LostError, SaidNoError) as err:
+                # Another server takes the trials over once the one that played them was silent.
+                if isinstance(err, SaidNoError) and err.code != "elsewhere":
+                    raise
                 if time.monotonic() - begin_s > self._patience_s:
                     raise CompetitionError(str(err)) from err
                 time.sleep(pause_s)

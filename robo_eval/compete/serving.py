@@ -33,6 +33,7 @@ class Serving:
         host: Address to listen at.
         port: Port; 0 takes a free one.
         workers: Simulator processes; None for one a core.
+        ray: Address of a Ray cluster that simulators are on; None for this machine.
         world_limit_s: How long a simulator may say nothing before it counts as hung, seconds.
         names: Names it is reached by, beside that of this machine and any address.
         allow_plain: Listen on other addresses than this machine's own, where something else
@@ -56,6 +57,7 @@ class Serving:
         host: str = "127.0.0.1",
         port: int = PORT,
         workers: int | None = None,
+        ray: str | None = None,
         world_limit_s: float = 60.0,
         names: Sequence[str] = (),
         allow_plain: bool = False,
@@ -73,6 +75,7 @@ class Serving:
             raise MissingExtraError(
                 f"serving a competition needs {err.name}: {pip_install('server')}"
             ) from err
+        arena = Arena(workers, limit_s=world_limit_s, ray=ray)
         self._listener = listening(host, port)
         bound = self._listener.getsockname()[1]
         self.url = address(host, bound, is_tls=False)
@@ -82,7 +85,6 @@ class Serving:
         self._stack = contextlib.ExitStack()
         self._stack.enter_context(contextlib.closing(self._listener))
         server = self._stack.enter_context(_named(ledger.folder))
-        arena = Arena(workers, limit_s=world_limit_s)
         self.house = House(ledger, arena, server)
         config = uvicorn.Config(
             make_app(self.house, ("localhost", host, socket.gethostname(), *names)),
@@ -177,22 +179,31 @@ def _named(folder: Path) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def opened(file: Path, folder: Path) -> Iterator[Ledger]:
+def opened(file: Path, folder: Path, url: str | None = None) -> Iterator[Ledger]:
     """The ledger of a competition in a folder: a new one, or the one that was begun there.
 
-    If the body fails, nothing is left of a new one.
+    If the body fails, nothing is left of a new one, but for what a database server holds.
+
+    Args:
+        file: The competition.
+        folder: The folder.
+        url: Of the PostgreSQL database that a new ledger is to be in; None for a file.
 
     Raises:
-        InputError: If another competition was begun there, or the file is none.
+        InputError: If another competition was begun there, or elsewhere, or the file is none.
     """
     from robo_eval.compete.competition import check_dates, read_competition
-    from robo_eval.compete.ledger import FILE
+    from robo_eval.compete.ledger import FILE, URL
 
     competition = read_competition(file)
     is_new = not (folder / FILE).exists()
     if is_new:
         check_dates(competition, str(file))
-    ledger = Ledger.create(folder, competition) if is_new else Ledger.open(folder)
+    held = folder / URL
+    known = held.read_text(encoding="utf-8").strip() if held.exists() else None
+    if not is_new and url not in (None, known):
+        raise InputError(f"{folder}: was begun with another database; leave --database out")
+    ledger = Ledger.create(folder, competition, url) if is_new else Ledger.open(folder)
     try:
         if ledger.competition != competition:
             raise InputError(
@@ -202,7 +213,7 @@ def opened(file: Path, folder: Path) -> Iterator[Ledger]:
         yield ledger
     except BaseException:
         ledger.close_connection()
-        if is_new:
+        if is_new and url is None:
             shutil.rmtree(folder, ignore_errors=True)
         raise
 

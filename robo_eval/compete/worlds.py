@@ -29,6 +29,7 @@ TOLD: Final[Mapping[str, type]] = {"is_success": bool, "stage": int}
 _TICK_CAP: Final = 100_000
 _LENGTH: Final = struct.Struct("<I")
 _READ: Final = 2**16
+_CONNECT_S: Final = 30.0
 _PART_S: Final = 0.0003
 """How long a team's job is gone on with before others have their turn; a step may take longer."""
 
@@ -329,6 +330,10 @@ class _Queue:
 
 def work(_hears: Connection, _speaks: Connection, line: socket.socket) -> None:
     """Serve jobs from a socket until it closes; the process of an `arena.Hand`."""
+    _work(line)
+
+
+def _work(line: socket.socket) -> None:
     stand, queue, buffer = Stand(), _Queue(), bytearray()
     poll = select.poll()
     poll.register(line, select.POLLIN)
@@ -347,3 +352,12 @@ def work(_hears: Connection, _speaks: Connection, line: socket.socket) -> None:
         queue.count(todo, time.perf_counter() - begin_s, is_done=answer is not None)
         if answer is not None:
             line.sendall(enclosed(answer))
+
+
+def work_far(host: str, port: int, key: bytes) -> None:
+    """Serve jobs from a server on another machine, which knows by a key who comes."""
+    with socket.create_connection((host, port), timeout=_CONNECT_S) as line:
+        line.settimeout(None)
+        line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        line.sendall(key)
+        _work(line)

@@ -11,6 +11,7 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing.connection import Connection, wait
 from typing import Any, Final, Generic, TypeVar
 
@@ -385,6 +386,32 @@ def cluster_cores(address: str) -> int:
         MissingExtraError: If Ray is not installed.
     """
     return max(1, int(_connect(address).cluster_resources().get("CPU", 1)))
+
+
+def placed(address: str, work: Callable[..., Any], *given: object) -> Callable[[], None]:
+    """Have a function of a module run on one core of a Ray cluster, until it comes back.
+
+    It is not begun again if its process dies, and ends with this one.
+
+    Args:
+        address: Of the cluster.
+        work: The function.
+        *given: What it is given.
+
+    Returns:
+        What ends it.
+
+    Raises:
+        InputError: If the cluster cannot be reached.
+        MissingExtraError: If Ray is not installed.
+    """
+    ray = _connect(address)
+    return partial(ray.cancel, ray.remote(max_retries=0)(work).remote(*given), force=True)
+
+
+def own_address(address: str) -> str:
+    """Where the nodes of a Ray cluster reach this machine."""
+    return str(_connect(address).util.get_node_ip_address())
 
 
 def _on_cluster(

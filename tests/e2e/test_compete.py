@@ -30,11 +30,14 @@ PATIENCE_S = 120.0
 class Server:
     """`robo-eval compete serve` as a process of its own."""
 
-    def __init__(self, folder: Path, *options: str, port: str = "0", text: str = FILE) -> None:
+    def __init__(
+        self, folder: Path, *options: str, port: str = "0", text: str = FILE,
+        program: tuple[str, ...] = ("-m", "robo_eval"), name: str = "server",
+    ) -> None:  # fmt: skip
         (folder / "cup.yaml").write_text(text)
-        self.log = (folder / "server.log").open("w+")
+        self.log = (folder / f"{name}.log").open("w+")
         command = [
-            sys.executable, "-m", "robo_eval", "compete", "serve", "cup.yaml", "--out", "cup",
+            sys.executable, *program, "compete", "serve", "cup.yaml", "--out", "cup",
             "--port", port, "--workers", "1", *options,
         ]  # fmt: skip
         self.process = subprocess.Popen(

@@ -14,11 +14,15 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+import gymnasium
 import psutil
 import pytest
 
+from robo_eval.compete.client import play
+from robo_eval.compete.ledger import Ledger
 from robo_eval.log.directory import TrialDirectory
 from robo_eval.log.verify import verify_trial
+from tests.e2e.test_compete import Agent, Server
 
 SUITE = """
 version: 1
@@ -182,6 +186,27 @@ def test_a_trial_whose_driver_is_stopped_or_killed_goes_on(address, tmp_path):
     assert last.returncode == 0, errors
     assert len(rows(tmp_path / "shared")) == 3 * 6 * 6
     assert verify_trial(tmp_path / "shared").ok
+
+
+def test_a_competition_goes_on_when_a_worker_of_the_cluster_is_killed(address, tmp_path):
+    served = Server(tmp_path, "--team", "far", "--ray", address)
+    try:
+        url, token = served.url, served.said(r"token of far: (\S+)")
+        env = gymnasium.make("RoboEval/Remote-v0", url=url, token=token)
+        env.reset()
+        env.step(0)
+        assert killed_one("work_far"), "no worker was seen at work"
+        assert {"given_back"} <= env.step(0)[4].keys()
+        assert play(env, Agent()) == 3
+        env.close()
+        assert served.end() == 0
+        while workers("work_far"):
+            time.sleep(0.05)
+    finally:
+        served.process.kill()
+    with Ledger.open(tmp_path / "cup") as ledger:
+        links = [link for link in ledger.links(1) if link.kind == "episode"]
+    assert [(link.run, link.episode) for link in links] == [(2, 0), (2, 1), (2, 2)]
 
 
 @pytest.mark.parametrize("speaks", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n"])

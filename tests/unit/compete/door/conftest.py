@@ -70,7 +70,9 @@ def serve(tmp_path: Path) -> Iterator[Callable[..., Served]]:
 
     def make(**changes: Any) -> Served:
         options = {
-            name: changes.pop(name) for name in ("workers", "world_limit_s") if name in changes
+            name: changes.pop(name)
+            for name in ("workers", "world_limit_s", "ray")
+            if name in changes
         }
         started.append(Served(tmp_path / f"c{len(started)}", tiny(**changes), **options))
         return started[-1]
