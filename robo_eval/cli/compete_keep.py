@@ -149,7 +149,7 @@ def reveal(
 
 
 def check(
-    where: Annotated[
+    folder: Annotated[
         str, typer.Argument(metavar="DIR|URL", help="Folder of a competition, or its address.")
     ],
     *,
@@ -183,8 +183,8 @@ def check(
         raise InputError("--replays: --all plays every episode; give one of the two")
     sample = None if every else SAMPLE if replays is None else replays
     with tempfile.TemporaryDirectory(prefix="robo-eval-check-") as kept:
-        folder = fetched(where, Path(kept) / "c") if "://" in where else Path(where)
-        found = checked(folder, sample=sample, seed=seed)
+        target = fetched(folder, Path(kept) / "c") if "://" in folder else Path(folder)
+        found = checked(target, sample=sample, seed=seed)
     if json:
         print_json(found.as_dict())
     else:
@@ -203,7 +203,7 @@ def check(
     if found.problems:
         more = len(found.problems) - 1
         rest = f", and {counted(more, 'more difference')}" if more else ""
-        raise CheckFailedError(f"{where}: {found.problems[0]}{rest}")
+        raise CheckFailedError(f"{folder}: {found.problems[0]}{rest}")
 
 
 def leaderboard(

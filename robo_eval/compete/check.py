@@ -5,13 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 import random
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from robo_eval.compete.draw import TrialDraw
-from robo_eval.compete.ledger import REVEAL, Attempt, Ledger, Played, Refusal
+from robo_eval.compete.ledger import REVEAL, Attempt, Ledger, Played, Refusal, is_novel
 from robo_eval.compete.replay import differences, unpacked
 from robo_eval.compete.scores import is_damaged, numbers, quality_of_row
 from robo_eval.core.canonical import canonical_json
@@ -198,18 +200,23 @@ def _attempt(
         return
     runs, last = ledger.ended_runs(attempt.number), GENESIS
     ended = dict.fromkeys(range(len(drawn)), 0)
+    before: dict[tuple[int, int], Played] = {}
+    spoken: list[tuple[Played, Played | None]] = []
     for link in ledger.links(attempt.number):
         last = link.link.sha256
         if link.problem is not None:
             yield "link", f"{_name(who, link)}: link {link.link.sequence} {link.problem}"
             continue
         if link.kind != "episode":
+            spoken.append((link, before.get((link.trial, link.run))))
             continue
+        before[link.trial, link.run] = link
         if link.trial not in ended or not link.episode < len(drawn[link.trial].episodes):
             yield "draw", f"{_name(who, link)}: there is no such episode"
             continue
         yield from _episode(ledger, drawn[link.trial], team, who, link, found)
         ended[link.trial] += link.run == runs.get(link.trial, (0, 0))[0]
+    yield from _feedback(ledger.competition.feedback, drawn, who, spoken)
     if last != attempt.sha256:
         yield "end", f"{who}: its last links are missing"
     if chains is not None and chains.get(str(attempt.number)) != last:
@@ -219,6 +226,36 @@ def _attempt(
         if there != n or trial not in runs:
             told = f"{n} ended" if trial in runs else "the trial is missing"
             yield "trial", f"{who}, trial {trial}: {there} episodes are there, and {told}"
+
+
+def _feedback(
+    most: int,
+    drawn: Sequence[TrialDraw],
+    who: str,
+    spoken: Sequence[tuple[Played, Played | None]],
+) -> Iterator[tuple[str, str]]:
+    """Whether teams were told no more of episodes that had just ended than they may, and the truth.
+
+    Args:
+        most: How often in a trial.
+        drawn: The trials.
+        who: Team and attempt.
+        spoken: What is no episode, each with the last episode of its run before it.
+    """
+    n: Counter[tuple[int, int]] = Counter()
+    for link, ended in spoken:
+        if link.kind != "feedback":
+            continue
+        n[link.trial, link.run] += 1
+        said = f"{_name(who, link)}: feedback"
+        if n[link.trial, link.run] > most:
+            yield "budget", f"{said} was given more often than {most} times in a trial"
+        with suppress(InputError, LookupError):  # it is told of the episode itself
+            novel = None
+            if ended is not None and ended.episode == link.episode:
+                novel = is_novel(drawn[link.trial], ended)
+            if link.content.get("novel") is not novel:
+                yield "feedback", f"{said} said novel is {link.content.get('novel')!r}, not {novel}"
 
 
 def _episode(

@@ -81,6 +81,12 @@ class _Player:
         while self._link.ask("declare", **fields) is None:
             self._link.fresh = False
 
+    def feedback(self, place: int) -> dict[str, Any]:
+        """Whether the episode that has just ended was novel."""
+        while (answer := self._link.ask("feedback", trial=_whole(place))) is None:
+            self._link.fresh = False
+        return {name: answer[name] for name in ("novel", "left")}
+
     def ignore(self, seed: object, options: object) -> None:
         """Say once that a seed changes nothing, and refuse what would choose a start."""
         if options:
@@ -215,6 +221,20 @@ class RemoteEnv(gymnasium.Env[Any, Any]):
         """
         self._player.declare(0, probability, threshold, report)
 
+    def feedback(self) -> dict[str, Any]:
+        """Whether the episode that has just ended was novel, if the competition tells it.
+
+        It is for the time between its last step and the next reset, after `declare`: of what was
+        told nothing can be declared any more.
+
+        Returns:
+            `novel`, and `left`: how often it may still be asked in this trial.
+
+        Raises:
+            InputError: If no episode has just ended, or it is not told.
+        """
+        return self._player.feedback(0)
+
     def close(self) -> None:
         """Leave the competition; whoever comes back in time goes on."""
         if hasattr(self, "_player"):
@@ -335,6 +355,10 @@ class RemoteVectorEnv(VectorEnv[Any, Any, Any]):
     ) -> None:
         """Speak for the episode of one trial that has just ended; see `RemoteEnv.declare`."""
         self._player.declare(place, probability, threshold, report)
+
+    def feedback(self, place: int) -> dict[str, Any]:
+        """Ask about the episode of one trial that has just ended; see `RemoteEnv.feedback`."""
+        return self._player.feedback(place)
 
     def close_extras(self, **kwargs: Any) -> None:  # noqa: ANN401 - Gymnasium's signature
         """Leave the competition."""

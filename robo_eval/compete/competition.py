@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import BeforeValidator, Field, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, Strict, ValidationError, model_validator
 
 from robo_eval.core.errors import InputError, PlanError
 from robo_eval.core.names import unknown_name
@@ -80,6 +80,11 @@ class Competition(Section):
     baselines: tuple[PolicyPlan, ...] = ()
     """Agents, as `policies` of a plan, that `serve` enters as teams of their names and plays in the
     background; they have no rank."""
+    hints: Annotated[int, Strict(), Field(ge=-1, le=3)] = -1
+    """What is told of the novelty once it has begun: -1 nothing, 0 its level, 1 what has changed as
+    well, 2 which property of it, 3 how."""
+    feedback: Annotated[Count, Field(ge=0, le=100_000)] = 0
+    """Of how many ended episodes of a trial a team may ask whether they were novel."""
     attempts: Annotated[Count, Field(ge=1, le=1_000)] = 1
     """How often a team may play the whole."""
     limits: Limits = Field(default_factory=Limits)
@@ -97,6 +102,11 @@ class Competition(Section):
     def _check(self) -> Self:
         if self.opens_ns is not None and self.opens_ns >= self.closes_ns:
             raise ValueError(f"closes: {self.closes} must be after it opens, {self.opens}")
+        if self.hints >= 0 and self.trials.condition != "given":
+            raise ValueError(
+                "hints: would tell that novelty has begun, which the agent has to find here; ask"
+                " for `condition: given` in `trials`, or for -1"
+            )
         for index, task in enumerate(self.tasks):
             _check_task(f"tasks.{index}", task)
         check_apart("baselines", [policy.name for policy in self.baselines])

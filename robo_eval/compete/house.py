@@ -257,7 +257,8 @@ class House:
             told["novel"] = trial.onset is not None and episode >= trial.onset
         kinds = self.setting_of(turn).keywords
         kind = kinds.index(trial.keywords_of(episode))
-        return Start(seed=trial.episodes[episode].seed, kind=kind, told=told)
+        hints = self.competition.hints + 1 if told.get("novel") else 0
+        return Start(seed=trial.episodes[episode].seed, kind=kind, told=told, hints=hints)
 
     # The clock --------------------------------------------------------------------------------
 
@@ -313,6 +314,8 @@ class House:
             "tasks": list(self.tasks),
             "episodes_per_trial": its.trials.episodes,
             "condition": its.trials.condition,
+            "hints": its.hints,
+            "feedback": its.feedback,
             "attempts": its.attempts,
             "opens": its.opens,
             "closes": its.closes,

@@ -132,13 +132,22 @@ def declared(
     return *spoken, found or None
 
 
+class Feedback(_Message):
+    """The question whether the episode that has just ended was novel."""
+
+    type: Literal["feedback"]
+    id: _Number
+    trial: _Place
+
+
 _KINDS: Final[Mapping[str, type[_Message]]] = {
     "hello": Hello,
     "reset": Reset,
     "step": Step,
     "declare": Declare,
+    "feedback": Feedback,
 }
-Message = Hello | Reset | Step | Declare
+Message = Hello | Reset | Step | Declare | Feedback
 
 
 class RefusedError(InputError):

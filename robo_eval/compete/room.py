@@ -14,7 +14,16 @@ import numpy as np
 
 from robo_eval.agents.wire import encode
 from robo_eval.compete.arena import Hand, WorldLostError
-from robo_eval.compete.messages import PROTOCOL, Declare, Hello, Message, RefusedError, Reset, Step
+from robo_eval.compete.messages import (
+    PROTOCOL,
+    Declare,
+    Feedback,
+    Hello,
+    Message,
+    RefusedError,
+    Reset,
+    Step,
+)
 from robo_eval.compete.spaces import action_of
 from robo_eval.compete.worlds import Answer, Ended, Job, Start
 from robo_eval.core.errors import InputError
@@ -33,6 +42,7 @@ class Place:
         is_open: Whether the trial's worlds are made.
         is_playing: Whether an episode is under way.
         ended: The episode that has just ended: attempt, trial and number.
+        is_spoken_for: Whether it was declared on.
         told: What its client does not know yet: a code and a sentence.
         hand: The process that its worlds are in; None before there are any.
     """
@@ -41,6 +51,7 @@ class Place:
     is_open: bool = False
     is_playing: bool = False
     ended: tuple[int, int, int] | None = None
+    is_spoken_for: bool = False
     told: tuple[str, str] | None = None
     hand: Hand | None = None
 
@@ -151,7 +162,8 @@ class Room:
     async def _answer(self, message: Message) -> str | bytes:
         if isinstance(message, Hello):
             raise RefusedError("order", "hello comes once, as the first message", ends=True)
-        named = [message.trial] if isinstance(message, Declare) else message.trials
+        is_of_one = isinstance(message, Declare | Feedback)
+        named = [message.trial] if is_of_one else message.trials
         if max(named) >= len(self.places):
             raise RefusedError(
                 "bad_message", f"trial {max(named)}: this connection plays 0 to"
@@ -159,6 +171,8 @@ class Room:
             )  # fmt: skip
         if isinstance(message, Declare):
             return await self._declare(message)
+        if isinstance(message, Feedback):
+            return await self._feedback(message)
         for place in (self.places[number] for number in named):
             if place.told is not None:
                 told, place.told = place.told, None
@@ -239,6 +253,7 @@ class Room:
 
         following = await self._store(record)
         place.ended = (turn.attempt, turn.trial.number, turn.episode)
+        place.is_spoken_for = False
         place.turn = following
         if place.turn is None:
             await self._close(ended.place)
@@ -246,14 +261,25 @@ class Room:
 
     async def _declare(self, message: Declare) -> str | bytes:
         place = self.places[message.trial]
-        if place.ended is None:
+        if place.ended is None or place.is_spoken_for:
             raise RefusedError(
                 "no_episode", f"trial {message.trial}: no episode has just ended, or it was spoken"
                 " for; declare once, after its last step and before the next reset"
             )  # fmt: skip
         await self._store(self._house.ledger.declare, *place.ended, *message.checked)
-        place.ended = None
+        place.is_spoken_for = True
         return encode({"type": "declared", "id": message.id})
+
+    async def _feedback(self, message: Feedback) -> str | bytes:
+        place = self.places[message.trial]
+        if place.ended is None:
+            raise RefusedError(
+                "no_episode", f"trial {message.trial}: no episode has just ended; ask after its"
+                " last step and before the next reset"
+            )  # fmt: skip
+        told = await self._store(self._house.ledger.feedback, *place.ended)
+        novel, left = told or (False, self._house.competition.feedback)
+        return encode({"type": "feedback", "id": message.id, "novel": novel, "left": left})
 
     # The worlds ---------------------------------------------------------------------------------
 

@@ -507,7 +507,7 @@ def _read(ledger: Ledger, attempt: Attempt, drawn: _Drawn) -> _Log:
     forfeited = 0
     try:
         for kind, trial, run, episode, content in ledger.contents(attempt.number):
-            if run != runs[trial][0]:
+            if run != runs[trial][0] or kind == "feedback":
                 continue
             told = from_json(content)
             if kind == "declare":

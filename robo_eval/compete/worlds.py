@@ -26,6 +26,8 @@ from robo_eval.metrics.scoring import reward_of, score_played
 
 TOLD: Final[Mapping[str, type]] = {"is_success": bool, "stage": int}
 """What of `info` leaves the server, by its kind; all else could tell what is hidden."""
+HINTS: Final = ("level", "entity", "attribute", "change")
+"""What a hint tells of a novelty, in the order of the levels of hint."""
 _TICK_CAP: Final = 100_000
 _LENGTH: Final = struct.Struct("<I")
 _READ: Final = 2**16
@@ -53,11 +55,13 @@ class Start(NamedTuple):
         seed: Its seed.
         kind: Index of its keywords in the setting.
         told: What its client is told by `info` in each tick.
+        hints: How many words on the trial's novelty it is told as well.
     """
 
     seed: int
     kind: int
     told: Mapping[str, Any]
+    hints: int = 0
 
 
 class Job(NamedTuple):
@@ -139,6 +143,8 @@ class World:
         ]
         for env in self._envs:
             env.reset(seed=0)
+        novelty = getattr(self._envs[-1].unwrapped, "novelty", None) or {}
+        self._words = {**novelty, **novelty.get("truth", {})}
         self.env = self._envs[0]
         self.last: tuple[Any, ...] | None = None
         self._start: Start | None = None
@@ -153,6 +159,9 @@ class World:
         if start is None:
             assert self.last is not None
             return self.last
+        if start.hints:
+            hint = {name: self._words.get(name) for name in HINTS[: start.hints]}
+            start = start._replace(told={**start.told, "hint": hint})
         self._start, self.env = start, self._envs[start.kind]
         self._start_ns = time.time_ns()
         observation, info = self.env.reset(seed=start.seed)

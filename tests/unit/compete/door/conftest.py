@@ -20,11 +20,13 @@ trials: {{count: {count}, episodes: {episodes}, onset: 1, condition: {condition}
 attempts: {attempts}
 closes: 2099-01-01T00:00:00Z
 answer_grid_ms: {grid}
+hints: {hints}
+feedback: {feedback}
 limits: {{{limits}}}
 """
 USUAL = {
     "level": 1, "ticks": 8, "count": 2, "episodes": 2, "condition": "system", "attempts": 1,
-    "grid": 0, "limits": "connections: 4",
+    "grid": 0, "limits": "connections: 4", "hints": -1, "feedback": 0,
 }  # fmt: skip
 
 

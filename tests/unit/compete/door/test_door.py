@@ -473,7 +473,7 @@ def test_a_lost_simulator_gives_the_trial_back(serve: Any) -> None:
 
 
 def simulator_of(served: Any) -> int:
-    return int(served.serving.house.arena.hands[0]._process._process.pid)
+    return int(served.serving.house.arena.hands[0]._kill.__self__._process.pid)
 
 
 def test_a_message_that_is_too_large_ends_its_connection_alone(serve: Any, raw: Any) -> None:
@@ -625,3 +625,46 @@ def test_a_refused_connection_is_no_fault_of_the_server(shared: Any, raw: Any) -
     finally:
         logger.removeHandler(listener)
     assert heard == []
+
+
+def test_a_client_is_told_what_the_rules_say_and_no_more(serve: Any, raw: Any) -> None:
+    served = serve(count=1, episodes=3, condition="given", hints=0, feedback=1, ticks=3)
+    env = made(served, served.team("asks"))
+    with pytest.raises(SaidNoError, match="no episode has just ended"):
+        env.unwrapped.feedback()
+    hints, told = [], []
+    for episode in range(3):
+        _, info = env.reset()
+        hints.append((info["novel"], info.get("hint")))
+        ended = False
+        while not ended:
+            *_, terminated, truncated, info = env.step(0)
+            ended = terminated or truncated
+        if episode == 1:
+            env.unwrapped.declare(probability=1.0)
+            told = [env.unwrapped.feedback(), env.unwrapped.feedback()]
+    assert hints == [(False, None), (True, {"level": 1}), (True, {"level": 1})]
+    assert told == [{"novel": True, "left": 0}] * 2
+    with pytest.raises(SaidNoError) as refused:
+        env.unwrapped.feedback()
+    assert refused.value.code == "no_feedback"
+    env.close()
+    envs = gymnasium.make_vec(
+        "RoboEval/Remote-v0", num_envs=1, vectorization_mode="vector_entry_point",
+        url=served.url, token=served.team("many"),
+    )  # fmt: skip
+    envs.reset()
+    while not any(ends.any() for ends in envs.step(np.zeros(1, int))[2:4]):
+        pass
+    assert envs.unwrapped.feedback(0) == {"novel": False, "left": 0}
+    envs.close()
+    client = raw(served.url, served.team("dry"))
+    client.hello(rehearsal=True)
+    client.ask("reset", trials=[0])
+    while not any((state := client.ask("step", trials=[0], actions=[0]))["terminated"]):
+        if state["truncated"][0]:
+            break
+    assert client.ask("feedback", trial=0)["novel"] is False
+    with urllib.request.urlopen(f"{served.url}v1/competition") as answer:
+        rules = json.load(answer)
+    assert (rules["hints"], rules["feedback"]) == (0, 1)
