@@ -103,6 +103,45 @@ class User:
 _User = TypeVar("_User", bound=User)
 
 
+class Places:
+    """Room to look at passwords and tokens, so that guessing leaves some to everybody else.
+
+    Args:
+        floor_s: How long a refused login takes at least.
+    """
+
+    def __init__(self, floor_s: float = FLOOR_S) -> None:
+        self._floor_s = floor_s
+        self._lock = threading.Lock()
+        self._under_way: Counter[str] = Counter()
+
+    @contextmanager
+    def place(self, origin: str) -> Iterator[None]:
+        """Where one login is looked at; it is refused by a `LoginError` within.
+
+        Args:
+            origin: From where it came, such as an address.
+
+        Raises:
+            BusyError: If many others are being looked at.
+        """
+        started = time.monotonic()
+        with self._lock:
+            of_all, own = self._under_way.total(), self._under_way[origin]
+            if of_all >= _MOST_AT_ONCE or own >= _MOST_OF_ONE:
+                raise BusyError("many are logging in at this moment; try again in some seconds")
+            self._under_way[origin] += 1
+        try:
+            yield
+        except LoginError:
+            time.sleep(max(0.0, self._floor_s - (time.monotonic() - started)))
+            raise
+        finally:
+            with self._lock:
+                self._under_way[origin] -= 1
+                self._under_way += Counter()  # forgets who has none under way
+
+
 @dataclass(slots=True)
 class _Refused:
     """Refused logins of a name that are not recorded yet, and when some were last recorded."""
@@ -137,10 +176,9 @@ class Accounts(Generic[_User]):
 
     def __init__(self, database: Database, *, floor_s: float = FLOOR_S) -> None:
         self._database = database
-        self._floor_s = floor_s
+        self._places = Places(floor_s)
         self._hasher = _hasher()
         self._lock = threading.Lock()
-        self._under_way: Counter[str] = Counter()
         self._refused: defaultdict[str | None, _Refused] = defaultdict(_Refused)
 
     # What a site adds ---------------------------------------------------------------------------
@@ -305,33 +343,16 @@ class Accounts(Generic[_User]):
                 the time it takes do not tell which.
             BusyError: If many others are being looked at.
         """
-        started = time.monotonic()
-        with self._place(origin):
+        with self._places.place(origin):
             user = self._checked(name, password)
             if user is None:
                 self._count_refused(name)
-                time.sleep(max(0.0, self._floor_s - (time.monotonic() - started)))
                 raise LoginError(
                     "name or password is wrong, or the account is locked for some minutes after"
                     f" {_TRIES} wrong passwords"
                 )
         self._record_refused([user.name])
         return user
-
-    @contextmanager
-    def _place(self, origin: str) -> Iterator[None]:
-        """Room to look at a password, so that guessing leaves some to everybody else."""
-        with self._lock:
-            of_all, own = self._under_way.total(), self._under_way[origin]
-            if of_all >= _MOST_AT_ONCE or own >= _MOST_OF_ONE:
-                raise BusyError("many are logging in at this moment; try again in some seconds")
-            self._under_way[origin] += 1
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._under_way[origin] -= 1
-                self._under_way += Counter()  # forgets who has none under way
 
     def _count_refused(self, name: str) -> None:
         """Count a refused login; those of ten minutes are one record."""

@@ -60,17 +60,29 @@ def make_app(
         redoc_url=None,
         lifespan=lifespan,
     )
-    app.state.site = site
     app.add_middleware(Guarded, names=("localhost", *names), most_message=most_message)
-    own = _Static(directory=site.static, packages=[("robo_eval.web", "static")])
-    app.mount("/static", own, name="static")
+    furnish(app, site, pages)
+    app.include_router(api, prefix=site.api)
+    return app
+
+
+def furnish(app: FastAPI, site: Site[Any], pages: Iterable[APIRouter]) -> None:
+    """Give an application that programs call the pages of a site: files, logins, errors.
+
+    Args:
+        app: The application; it is `Guarded`, and closes the site when it ends.
+        site: What the pages work with.
+        pages: Routers of the pages.
+    """
+    app.state.site = site
+    # Programs that draw are those of a report.
+    shared = [("robo_eval.web", "static"), ("robo_eval.page", "static")]
+    app.mount("/static", _Static(directory=site.static, packages=shared), name="static")
     for router in (login.router, *pages):
         app.include_router(router)
-    app.include_router(api, prefix=site.api)
     app.add_exception_handler(InputError, _refused)
     app.add_exception_handler(HTTPException, _no_page)
     app.add_exception_handler(RequestValidationError, _no_request)
-    return app
 
 
 class _Static(StaticFiles):
