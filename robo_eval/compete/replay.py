@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+import copy
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from robo_eval.agents import wire
 from robo_eval.core.errors import InputError
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from robo_eval.compete.draw import TrialDraw
     from robo_eval.core.episode import Episode
     from robo_eval.core.plan import TaskPlan
+    from robo_eval.core.trajectory import Trajectory
 
 
 def packed(actions: Sequence[Any]) -> bytes:
@@ -32,6 +34,66 @@ def unpacked(data: bytes) -> list[Any]:
     return found
 
 
+class Again(NamedTuple):
+    """An episode that was played again.
+
+    Attributes:
+        rewards: Of each tick.
+        terminated: Whether it ended by itself.
+        truncated: Whether it was cut off.
+        info: What the environment said last.
+        motion: What moved; None unless it was asked for.
+    """
+
+    rewards: list[float]
+    terminated: bool
+    truncated: bool
+    info: Mapping[str, Any]
+    motion: Trajectory | None
+
+
+def played_again(
+    trial: TrialDraw, episode: int, actions: Sequence[Any], *, keeps_motion: bool = False
+) -> Again:
+    """Play an episode again from its seed and actions, until it ends or they do.
+
+    Args:
+        trial: What was drawn.
+        episode: Index of the episode within the trial.
+        actions: All actions, in order.
+        keeps_motion: Whether what moves is noted.
+
+    Raises:
+        InputError: If its environment cannot be made here.
+    """
+    import gymnasium
+
+    from robo_eval.core.errors import foreign
+    from robo_eval.log.motion import trajectory_of
+    from robo_eval.metrics.scoring import reward_of
+
+    with foreign(trial.env, "making it again"):
+        env = gymnasium.make(trial.env, **trial.keywords_of(episode))
+    try:
+        if keeps_motion and hasattr(env.unwrapped, "records_motion"):
+            env.unwrapped.records_motion = True
+        observation, info = env.reset(seed=trial.episodes[episode].seed)
+        seen, rewards = [copy.deepcopy(observation)], list[float]()
+        terminated = truncated = False
+        for action in actions:
+            if terminated or truncated:
+                break
+            observation, reward, terminated, truncated, info = env.step(action)
+            rewards.append(reward_of(reward))
+            if keeps_motion:
+                seen.append(copy.deepcopy(observation))
+        done = actions[: len(rewards)]
+        motion = trajectory_of(env, seen, done, rewards) if keeps_motion else None
+    finally:
+        env.close()
+    return Again(rewards, bool(terminated), bool(truncated), info, motion)
+
+
 def differences(
     trial: TrialDraw, episode: int, row: Episode, actions: Sequence[Any], task: TaskPlan
 ) -> list[str]:
@@ -47,24 +109,24 @@ def differences(
     Raises:
         InputError: If its environment cannot be made here.
     """
-    from robo_eval.compete.worlds import Setting, Start, World
-    from robo_eval.core.errors import foreign
+    from robo_eval.metrics.scoring import score_played
 
-    with foreign(trial.env, "making it again"):
-        world = World(Setting(task, [trial.keywords_of(episode)]))
-    try:
-        world.reset(Start(trial.episodes[episode].seed, 0, {}))
-        ended = None
-        for tick, action in enumerate(actions):
-            if ended is not None:
-                return [f"it ended after {tick} of {len(actions)} ticks"]
-            _, ended = world.step(action, 0)
-    finally:
-        world.close()
-    if ended is None:
-        return [f"it had not ended after {len(actions)} ticks"]
+    found = played_again(trial, episode, actions)
+    ticks = len(found.rewards)
+    if ticks < len(actions):
+        return [f"it ended after {ticks} of {len(actions)} ticks"]
+    if not (found.terminated or found.truncated):
+        return [f"it had not ended after {ticks} ticks"]
+    end, quality, total = score_played(
+        task,
+        found.rewards,
+        terminated=found.terminated,
+        truncated=found.truncated,
+        info=found.info,
+    )
+    again = {"ticks": ticks, "episode_return": total, "quality": quality, "end_reason": end}
     return [
-        f"{name} is {ended.measured[name]!r}, and {getattr(row, name)!r} was logged"
-        for name in ("ticks", "episode_return", "quality", "end_reason")
-        if ended.measured[name] != getattr(row, name)
+        f"{name} is {value!r}, and {getattr(row, name)!r} was logged"
+        for name, value in again.items()
+        if value != getattr(row, name)
     ]

@@ -15,7 +15,6 @@ from typing import Any, Final
 
 import gymnasium
 import numpy as np
-from numpy.typing import NDArray
 
 import robo_eval
 from robo_eval.agents import load_policy
@@ -39,8 +38,8 @@ from robo_eval.core.schedule import (
     policy_seed,
     task_and_policy,
 )
-from robo_eval.core.trajectory import Trajectory
 from robo_eval.core.trials import asked_to_declare, begin_in_trial
+from robo_eval.log.motion import trajectory_of
 from robo_eval.log.planned_row import declared, measured, physical_state, row_for, tick_s_of
 from robo_eval.log.provenance import software
 from robo_eval.log.trace import write_trace
@@ -303,7 +302,8 @@ class Stage:
         recording: _Recording,
         end_reason: EndReason,
     ) -> dict[str, Any]:
-        trajectory = _trajectory(env, recording)
+        seen, done = recording.observations, recording.actions
+        trajectory = trajectory_of(env, seen, done, recording.rewards)
         task, policy = task_and_policy(self._plan, planned)
         uri = trace_uri(planned.episode_id)
         end_ns = int(trajectory.stamp_ns[-1])
@@ -445,39 +445,3 @@ def _score(task: TaskPlan, recording: _Recording) -> _Outcome:
         info=recording.info,
     )
     return _Outcome(end_reason, quality, end_reason is EndReason.SUCCESS, episode_return)
-
-
-def _trajectory(env: gymnasium.Env[Any, Any], recording: _Recording) -> Trajectory:
-    """The motion as the environment describes it; for others observations and actions alone."""
-    observations = _flat_rows(env.observation_space, recording.observations)
-    actions = _flat_rows(env.action_space, recording.actions)
-    rewards = np.asarray(recording.rewards, dtype=np.float64)
-    describe = getattr(env.unwrapped, "trajectory", None)
-    if describe is not None:
-        trajectory = describe(observations, actions, rewards)
-        if not isinstance(trajectory, Trajectory):
-            raise InputError(f"{env.spec}: trajectory() must return a Trajectory")
-        return trajectory
-    n = len(observations)
-    tick_ns = round((tick_s_of(env) or 1.0) * 1e9)
-    return Trajectory(
-        stamp_ns=np.arange(n, dtype=np.int64) * tick_ns,
-        joint_names=(),
-        joint_position=np.zeros((n, 0)),
-        joint_velocity=np.zeros((n, 0)),
-        frames=(),
-        pose_world_frame=np.zeros((n, 0, 7)),
-        actions=actions,
-        rewards=rewards,
-        observations=observations,
-        robot_description="",
-    )
-
-
-def _flat_rows(space: gymnasium.Space[Any], values: list[Any]) -> NDArray[np.float64]:
-    if isinstance(space, gymnasium.spaces.Discrete):
-        return np.asarray(values, dtype=np.float64).reshape(len(values), 1)
-    if isinstance(space, gymnasium.spaces.Box):
-        return np.asarray(values, dtype=np.float64).reshape(len(values), -1)
-    flat = [gymnasium.spaces.flatten(space, value) for value in values]
-    return np.asarray(flat, dtype=np.float64).reshape(len(values), -1)
