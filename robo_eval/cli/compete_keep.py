@@ -21,10 +21,7 @@ from robo_eval.cli.output import (
 from robo_eval.core.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from robo_eval.compete.scores import Board
-    from robo_eval.core.estimate import Estimate
 
 FolderArgument = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a competition.")]
 _STARTER = "compete_starter.yaml"
@@ -256,54 +253,18 @@ def print_board(found: Board) -> None:
     ]
     names = ("", "team", "attempt", "rank", "letters", "score", "success", "episodes", "marks")
     print_table(f"{found.name}: mean quality [95 % interval]", names, rows, right=(0, 2, 7))
-    if found.n_compared:
-        say(
-            f"rank: what is left open by {counted(found.n_compared, 'comparison')}, adjusted by"
-            f" Holm's method at {found.alpha:g}; teams that share a letter were not told apart"
-        )
-    for note in found.notes:
-        say(note)
-    measured = [one for one in found.entries if one.measures]
-    if measured:
+    for sentence in found.sentences:
+        say(sentence)
+    for table in found.tables:
         say()
-        _print_measures("detection and reaction", {one.team: one.measures for one in measured})
-        say()
-        n = max(part.n for one in measured for part in one.ability.values())
-        title = f"ability over the levels, n = {counted(n, 'trial')}"
-        _print_measures(title, {one.team: one.ability for one in measured})
-        every = [
-            part for one in measured for part in (*one.measures.values(), *one.ability.values())
-        ]
-        say_missing_intervals(every)
-
-
-def _print_measures(title: str, by_team: Mapping[str, Mapping[str, Estimate]]) -> None:
-    """Numbers by team; what all teams lack for one reason is a sentence in place of a column."""
-    by_reason: dict[str | None, list[str]] = {}
-    for name in dict.fromkeys(name for own in by_team.values() for name in own):
-        parts = [own[name] for own in by_team.values() if name in own]
-        reasons = {None if one.value is not None else one.reason for one in parts}
-        by_reason.setdefault(reasons.pop() if len(reasons) == 1 else None, []).append(name)
-    shown = by_reason.pop(None, [])
-    lacking: dict[str, list[str]] = {}
-    if shown:
-        rows = []
-        for team, own in by_team.items():
-            known = {name: own[name] for name in shown if name in own}
-            for reason in dict.fromkeys(one.reason for one in known.values() if one.value is None):
-                lacking.setdefault(str(reason), []).append(team)
-            rows.append(
-                (
-                    team,
-                    *(interval(known[name]) if _is_known(known, name) else "-" for name in shown),
-                )
-            )
-        print_table(f"{title} [95 % interval]", ("team", *shown), rows, keys=1)
-    for reason, teams in lacking.items():
-        say(f"- of {', '.join(teams)}: {reason}")
-    for reason, names in by_reason.items():
-        say(f"{', '.join(names)}: {reason}")
-
-
-def _is_known(own: Mapping[str, Estimate], name: str) -> bool:
-    return name in own and own[name].value is not None
+        if table.names:
+            values = [
+                (team, *(interval(own[name]) if name in own else "-" for name in table.names))
+                for team, own in table.by_team.items()
+            ]
+            print_table(f"{table.title} [95 % interval]", ("team", *table.names), values, keys=1)
+        for sentence in table.sentences:
+            say(f"- {sentence}")
+    say_missing_intervals(
+        part for table in found.tables for own in table.by_team.values() for part in own.values()
+    )

@@ -17,7 +17,19 @@ from typing import Any, Final, NamedTuple, Self, TypeVar
 
 import yaml
 from pydantic import TypeAdapter, ValidationError
-from sqlalchemy import Connection, bindparam, delete, func, insert, select, true, union, update
+from sqlalchemy import (
+    Connection,
+    Select,
+    bindparam,
+    case,
+    delete,
+    func,
+    insert,
+    select,
+    true,
+    union,
+    update,
+)
 
 from robo_eval.compete.competition import (
     Competition,
@@ -60,6 +72,8 @@ SECRET: Final = "secret.json"  # noqa: S105 - name of a file
 DATABASE: Final = "competition.db"
 URL: Final = "database_url"
 REVEAL: Final = "reveal.json"
+KEY: Final = "organiser_key"
+"""What opens the organiser's page; for its owner alone."""
 ALIVE_NS: Final = 20 * 10**9
 """A server that was not heard of for so long has died, and others take over its trials."""
 MOST_NOTES: Final = 1_000
@@ -198,6 +212,27 @@ class Standing:
     deadline_ns: int | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far an attempt is.
+
+    Attributes:
+        trials: How many it has.
+        ended: Of them those that were played to their end.
+        forfeited: Those that were forfeited.
+        given_back: How often one was given back.
+        episodes: Episodes played in runs that count.
+        due_ns: The nearest deadline, ns since 1970, UTC; None where no trial is under way.
+    """
+
+    trials: int
+    ended: int
+    forfeited: int
+    given_back: int
+    episodes: int
+    due_ns: int | None
+
+
 class _Head(NamedTuple):
     """An attempt, held by whoever appends to its chain, and the newest link of that."""
 
@@ -279,6 +314,11 @@ class Ledger:
     def open(cls, folder: Path, *, read_only: bool = False) -> Self:
         """The ledger of a competition that is there."""
         return cls(folder, read_only=read_only)
+
+    @property
+    def database(self) -> Database:
+        """Where it is kept, and who is logged in to its pages."""
+        return self._database
 
     def close_connection(self) -> None:
         """Let go of the database; the competition goes on."""
@@ -840,7 +880,49 @@ class Ledger:
 
     def notes(self) -> list[dict[str, Any]]:
         """What was refused, oldest first: `team` (number or None), `kind`, `detail`, `at_ns`."""
-        query = select(NOTES).order_by(NOTES.c.number)
+        return self._mappings(select(NOTES).order_by(NOTES.c.number))
+
+    def latest_notes(self, most: int, team: Team | None = None) -> list[dict[str, Any]]:
+        """What was refused last, newest first, as `notes` has it; of one team or of all."""
+        query = select(NOTES).order_by(NOTES.c.number.desc()).limit(most)
+        return self._mappings(query if team is None else query.where(NOTES.c.team == team.number))
+
+    def breaks(self, most: int, attempts: Sequence[int] | None = None) -> list[dict[str, Any]]:
+        """Trials that were forfeited or given back, of new attempts first.
+
+        Each has `attempt`, `trial`, `state`, `run` and `why`.
+
+        Args:
+            most: How many at most.
+            attempts: Numbers of attempts; None for all.
+        """
+        columns = [TRIALS.c[name] for name in ("attempt", "trial", "state", "run", "why")]
+        query = select(*columns).where(TRIALS.c.why.is_not(None)).limit(most)
+        query = query.order_by(TRIALS.c.attempt.desc(), TRIALS.c.trial)
+        own = query if attempts is None else query.where(TRIALS.c.attempt.in_(attempts))
+        return self._mappings(own)
+
+    def progress(self) -> dict[int, Progress]:
+        """How far each attempt is, by its number."""
+        of = TRIALS.c
+        query = select(
+            of.attempt,
+            func.count().label("trials"),
+            func.sum(case((of.state == "done", 1), else_=0)).label("ended"),
+            func.sum(case((of.state == "forfeited", 1), else_=0)).label("forfeited"),
+            func.sum(of.run - 1).label("given_back"),
+            func.sum(of.episode).label("episodes"),
+            func.min(case((of.state == "open", of.due_ns))).label("due_ns"),
+        ).group_by(of.attempt)
+        rows = self._mappings(query)
+        return {row.pop("attempt"): Progress(**row) for row in rows}
+
+    def servers(self) -> dict[str, int]:
+        """When each server was last heard of, ns since 1970, UTC, by its name."""
+        rows = self._read(lambda db: db.execute(select(SERVERS).order_by(SERVERS.c.name)).all())
+        return {row.name: row.seen_ns for row in rows}
+
+    def _mappings(self, query: Select[Any]) -> list[dict[str, Any]]:
         return [dict(row) for row in self._read(lambda db: db.execute(query).mappings().all())]
 
     def ended_runs(self, attempt: int) -> dict[int, tuple[int, int]]:
@@ -869,6 +951,7 @@ class Ledger:
         columns = (LINKS.c.kind, *(LINKS.c[name] for name in _PLACE), LINKS.c.content)
         query = select(*columns).where(LINKS.c.attempt == attempt).order_by(LINKS.c.sequence)
         yield from map(tuple, self._read(lambda db: db.execute(query).all()))
+
     def shown(self) -> Iterator[tuple[str, dict[str, Any]]]:
         """Every row that the end of a competition shows, by its table; of no token anything."""
         numbers = [attempt.number for attempt in self.attempts()]
@@ -971,23 +1054,18 @@ class Ledger:
         """How a team stands: why, whose move it is, and until when."""
         return self._read(lambda db: self._standing(db, team))
 
-    def _standing(self, db: Connection, team: Team) -> Standing:
+    def phase(self) -> Standing:
+        """How the competition stands, for everybody."""
+        return self._read(self._phase)
+
+    def _phase(self, db: Connection) -> Standing:
         now, closes = self.now(), self.competition.closes_ns
-        own = db.execute(select(TEAMS).where(TEAMS.c.number == team.number)).one()
         if _value(db, "revealed_ns") is not None:
             told = "The competition has ended and its seeds are revealed: anybody may check it."
             return Standing(state="revealed", sentence=told, owner="organiser", deadline_ns=None)
-        if own.revoked_ns is not None:
-            told = "The team was withdrawn; what it played stays visible."
-            return Standing(state="withdrawn", sentence=told, owner="organiser", deadline_ns=None)
         if _value(db, "closed_ns") is not None:
             told = "The competition is closed; the organiser reveals the seeds next."
             return Standing(state="closed", sentence=told, owner="organiser", deadline_ns=closes)
-        past = db.execute(
-            select(ATTEMPTS).where(ATTEMPTS.c.team == team.number).order_by(ATTEMPTS.c.number)
-        ).all()
-        if past and past[-1].ended_ns is None:
-            return self._playing(db, past[-1], now)
         try:
             self._check_may_play(db, None, now)
         except Refusal as err:
@@ -996,6 +1074,32 @@ class Ledger:
             return Standing(
                 state=err.code, sentence=sentence, owner="organiser", deadline_ns=deadline
             )
+        if now >= closes:
+            told = (
+                "No attempt begins any more; those that began may go on until the organiser closes."
+            )
+            return Standing(state="late", sentence=told, owner="organiser", deadline_ns=None)
+        told = "The competition is open: attempts may begin until the closing date."
+        return Standing(state="open", sentence=told, owner="team", deadline_ns=closes)
+
+    def _standing(self, db: Connection, team: Team) -> Standing:
+        now, closes = self.now(), self.competition.closes_ns
+        own = db.execute(select(TEAMS).where(TEAMS.c.number == team.number)).one()
+        phase = self._phase(db)
+        if phase.state == "revealed":
+            return phase
+        if own.revoked_ns is not None:
+            told = "The team was withdrawn; what it played stays visible."
+            return Standing(state="withdrawn", sentence=told, owner="organiser", deadline_ns=None)
+        if phase.state == "closed":
+            return phase
+        past = db.execute(
+            select(ATTEMPTS).where(ATTEMPTS.c.team == team.number).order_by(ATTEMPTS.c.number)
+        ).all()
+        if past and past[-1].ended_ns is None:
+            return self._playing(db, past[-1], now)
+        if phase.state in ("unopened", "beacon"):
+            return phase
         most = self.competition.attempts
         if len(past) < most and now < closes:
             told = f"The team may begin attempt {len(past) + 1} of {most}."
@@ -1019,7 +1123,8 @@ class Ledger:
             told += f" {counted(len(forfeited), 'trial')} forfeited: {forfeited[-1].why}."
         back = [row for row in rows if row.state == "open" and row.run > 1 and row.episode == 0]
         if back:
-            told += f" {counted(len(back), 'trial')} to start again by our fault: {back[-1].why}."
+            # Not why: what an environment says when it breaks could tell what is novel in it.
+            told += f" {counted(len(back), 'trial')} to start again by our fault, at no cost."
         due = [row.due_ns for row in rows if row.state == "open" and row.due_ns is not None]
         deadline = min(due, default=self.competition.closes_ns)
         if due and now > deadline:

@@ -163,6 +163,30 @@ class Board:
     frozen: str | None
     notes: tuple[str, ...]
 
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What ranks rest on, and what else to know, for people."""
+        if not self.n_compared:
+            return self.notes
+        compared = counted(self.n_compared, "comparison")
+        said = (
+            f"rank: what is left open by {compared}, adjusted by Holm's method at {self.alpha:g};"
+            " teams that share a letter were not told apart"
+        )
+        return said, *self.notes
+
+    @property
+    def columns(self) -> tuple[list[str], list[str]]:
+        """Measures to show by team; and what all teams lack for one reason, as sentences."""
+        by_team = [one.measures for one in self.entries if one.measures]
+        by_reason: dict[str | None, list[str]] = {}
+        for name in dict.fromkeys(name for own in by_team for name in own):
+            parts = [own[name] for own in by_team if name in own]
+            reasons = {None if one.value is not None else one.reason for one in parts}
+            by_reason.setdefault(reasons.pop() if len(reasons) == 1 else None, []).append(name)
+        shown = by_reason.pop(None, [])
+        return shown, [f"{', '.join(names)}: {reason}" for reason, names in by_reason.items()]
+
     def as_dict(self) -> dict[str, Any]:
         """The board as JSON would have it."""
         told: dict[str, Any] = plain(self)

@@ -16,6 +16,7 @@ from sqlalchemy import (
 )
 
 from robo_eval.log.sql import Form
+from robo_eval.web.accounts import SESSIONS
 
 METADATA: Final = MetaData()
 # SQLite numbers the rows of a table by itself only where the key is its plain INTEGER.
@@ -124,6 +125,7 @@ SCORES: Final = Table(
 
 SHOWN: Final = {one.name: one for one in (TEAMS, ATTEMPTS, TRIALS, LINKS, SCORES)}
 """What of the ledger is shown in the end, but for columns of the server's own."""
+SESSIONS.to_metadata(METADATA)
 
 FORM: Final = Form(
     noun="ledger of a competition",
