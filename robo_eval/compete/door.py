@@ -12,7 +12,7 @@ from functools import partial
 from typing import Annotated, Any, Final
 
 from fastapi import Depends, FastAPI, HTTPException, Request
-from fastapi.responses import JSONResponse, PlainTextResponse, StreamingResponse
+from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import BaseModel
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
@@ -24,6 +24,7 @@ from robo_eval.compete.house import House
 from robo_eval.compete.ledger import Team
 from robo_eval.compete.link import REPLACED, REPLACED_TEXT, TOO_LARGE
 from robo_eval.compete.messages import Hello, Message, RefusedError, Step, message_of
+from robo_eval.compete.pages.routes import furnish_with_pages
 from robo_eval.compete.room import Room
 from robo_eval.web.security import Guarded
 
@@ -46,6 +47,7 @@ def make_app(house: House, names: Iterable[str]) -> FastAPI:
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         await house.start()
         yield
+        site.close()
         await house.close()
 
     app = FastAPI(
@@ -58,15 +60,6 @@ def make_app(house: House, names: Iterable[str]) -> FastAPI:
     )
     app.state.house = house
     app.add_middleware(Guarded, names=names, most_message=house.limits.message_bytes)
-
-    @app.get("/", response_class=PlainTextResponse, include_in_schema=False)
-    async def site() -> str:
-        """What this is, for who opens the address in a browser."""
-        return (
-            f"{house.competition.name}: a competition of agents. Its rules: /v1/competition. An"
-            ' agent plays by gymnasium.make("RoboEval/Remote-v0", url=..., token=...), which pip'
-            ' install "robo-eval-stack[remote]" brings; `robo-eval compete try URL` tries it out.\n'
-        )
 
     @app.get("/v1/competition")
     async def competition() -> dict[str, Any]:
@@ -96,6 +89,7 @@ def make_app(house: House, names: Iterable[str]) -> FastAPI:
         await OpenEnvCaller(house, socket).serve()
 
     app.add_exception_handler(RefusedError, _refused)
+    site = furnish_with_pages(app, house)
     return app
 
 

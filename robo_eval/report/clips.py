@@ -70,7 +70,7 @@ def choose(
     pairs.sort(key=lambda item: -divided.get(item[0], 0.0) * _struggle(item[1]))
     chosen = [row for pair in _each_level_once(pairs) for row in pair]
     chosen = chosen or [rows[0] for rows in by_condition.values()]
-    return [_chosen(row, trial) for row in chosen[:limit]]
+    return [described(row, trial) for row in chosen[:limit]]
 
 
 def _struggle(pair: Sequence[_Row]) -> float:
@@ -104,7 +104,7 @@ def _condition(row: _Row) -> _Condition:
     return row["task"], row["profile"], number, _variant(row), row["difficulty"]
 
 
-def _variant(row: _Row) -> str:
+def _variant(row: Mapping[str, Any]) -> str:
     return str(row.get(VARIANT) or "")
 
 
@@ -131,7 +131,8 @@ def _pair(rows: list[_Row]) -> list[_Row]:
     return [worst, (same or survived)[0]]
 
 
-def _chosen(row: _Row, trial: Path) -> Chosen:
+def described(row: Mapping[str, Any], trial: Path) -> Chosen:
+    """An episode to draw, by its row as plain data; its trace is within the trial."""
     end, spec = spaced(str(row["end_reason"])), task_of(str(row["task"]))
     if row["duration_s"] is None:
         ending = end
@@ -153,7 +154,7 @@ def _chosen(row: _Row, trial: Path) -> Chosen:
     )
 
 
-def _place(row: _Row) -> str:
+def _place(row: Mapping[str, Any]) -> str:
     if row["level"] is None:
         return task_label(str(row["task"]), _variant(row))
     novelty = row["novelty"]

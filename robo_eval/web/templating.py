@@ -23,7 +23,8 @@ def environment(package: str, *, styles: Sequence[str] = ("base",)) -> jinja2.En
     """The templates of a site, with autoescape on for every one of them.
 
     A template of this room is found by its name where the site has none of that name, and as
-    `web/NAME` in any case, so that one of the site can extend it. A site may give the filters
+    `web/NAME` in any case, so that one of the site can extend it; pieces of reports are found as
+    `page/NAME`. A site may give the filters
     `in_words` (how a message reads) and `field_of` (the field of a form that it is about) anew.
 
     Args:
@@ -31,12 +32,13 @@ def environment(package: str, *, styles: Sequence[str] = ("base",)) -> jinja2.En
         styles: Style sheets of a page, in their order.
     """
     shared = jinja2.PackageLoader("robo_eval.web", "templates")
+    reports = jinja2.PackageLoader("robo_eval.page", "templates")
     env = jinja2.Environment(
         loader=jinja2.ChoiceLoader(
             [
                 jinja2.PackageLoader(package, "templates"),
                 shared,
-                jinja2.PrefixLoader({"web": shared}),
+                jinja2.PrefixLoader({"web": shared, "page": reports}),
             ]
         ),
         autoescape=True,

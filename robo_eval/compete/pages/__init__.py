@@ -1,0 +1,1 @@
+"""The live pages of a competition: its leaderboard, each team's own, and the organiser's."""

@@ -1,0 +1,186 @@
+"""What the pages of a competition tell of teams and episodes, and what they hide until when."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+from robo_eval.compete.competition import Competition, moment_text
+from robo_eval.compete.draw import TrialDraw
+from robo_eval.compete.ledger import Attempt, Ledger, Progress, Standing, Team
+from robo_eval.compete.pages.desk import Place
+from robo_eval.core.episode import Episode
+from robo_eval.core.kinds import EndReason
+from robo_eval.core.plan import Condition
+from robo_eval.core.task import task_of
+from robo_eval.core.wording import in_short
+
+MOST_NOTES: Final = 20
+"""Notes that a page shows."""
+
+
+def hidden_text(ledger: Ledger) -> str:
+    """Why something is not told, and until when."""
+    is_closed = "closed_ns" in ledger.meta()
+    until = (
+        "the organiser reveals the seeds, which may be done at any time now"
+        if is_closed
+        else "the organiser reveals the seeds, after the competition was closed or from"
+        f" {moment_text(ledger.competition.closes_ns)} on"
+    )
+    return (
+        "Levels, seeds, onsets, films of episodes and measures of detection and reaction would tell"
+        f" what is novel and from when on. They are hidden until {until}."
+    )
+
+
+def where_text(competition: Competition, where: Condition) -> str:
+    """What an episode was played under: its task where there are several, and its novelty."""
+    task = competition.tasks[where.task]
+    spec = task_of(task.env)
+    parts = [spec.title if spec is not None else task.env] if len(competition.tasks) > 1 else []
+    if where.novelty:
+        parts += [f"{axis.replace('_', ' ')} {in_short(size)}" for axis, size in where.novelty]
+    elif not where.level:
+        parts.append("no novelty")
+    else:
+        name = "" if spec is None else spec.levels()[where.level].name.replace("_", " ")
+        parts += [f"level {where.level} {name}".strip(), str(where.difficulty or "")]
+    return ", ".join(filter(None, parts))
+
+
+def cells(competition: Competition) -> dict[str, str]:
+    """The cells of the map by key, in words."""
+    plan = competition.plan()
+    nominal = [plan.nominal(index) for index in range(len(competition.tasks))]
+    return {one.key: where_text(competition, one) for one in (*nominal, *competition.cells())}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """An attempt of a team as a table has it.
+
+    Attributes:
+        team: The team.
+        standing: How it stands.
+        attempt: Its last attempt; None if it has begun none.
+        progress: How far that is.
+        connections: With this server.
+    """
+
+    team: Team
+    standing: Standing
+    attempt: Attempt | None
+    progress: Progress | None
+    connections: int
+
+
+def rows(ledger: Ledger, teams: Sequence[Team], open_: dict[str, int]) -> list[Row]:
+    """Teams with their last attempts.
+
+    Args:
+        ledger: Of the competition.
+        teams: Which ones.
+        open_: Connections with this server, by name of a team.
+    """
+    last = {one.team: one for one in ledger.attempts()}
+    progress = ledger.progress()
+    return [
+        Row(
+            team=team,
+            standing=ledger.standing(team),
+            attempt=(own := last.get(team.number)),
+            progress=None if own is None else progress.get(own.number),
+            connections=open_.get(team.name, 0),
+        )
+        for team in teams
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failed:
+    """An episode that a team did not solve.
+
+    Attributes:
+        attempt: Which of the team's attempts it was in.
+        place: Where it is in the ledger.
+        where: What it was played under.
+        row: What was logged.
+        phase: Where it stands in its trial, in words.
+    """
+
+    attempt: int
+    place: Place
+    where: str
+    row: Episode
+    phase: str
+
+    @property
+    def end(self) -> str:
+        """How it ended."""
+        return str(self.row.end_reason).replace("_", " ")
+
+    @property
+    def is_film(self) -> bool:
+        """Whether there is something to see."""
+        return bool(self.row.ticks)
+
+
+@lru_cache(maxsize=64)
+def failed(ledger: Ledger, attempt: Attempt) -> tuple[Failed, ...]:
+    """The episodes of an attempt that ended without success, by trial; only after the reveal."""
+    drawn, runs = ledger.trials(attempt.attempt), ledger.ended_runs(attempt.number)
+    found: list[Failed] = []
+    for link in ledger.links(attempt.number):
+        if link.kind != "episode" or link.run != runs[link.trial][0]:
+            continue
+        row, trial = link.row, drawn[link.trial]
+        if row.end_reason is EndReason.SUCCESS:
+            continue
+        is_novel = trial.episodes[link.episode].is_novel
+        found.append(
+            Failed(
+                attempt=attempt.attempt,
+                place=(attempt.number, link.trial, link.episode),
+                where=where_text(ledger.competition, trial.where if is_novel else trial.nominal),
+                row=row,
+                phase=_phase(trial, link.episode),
+            )
+        )
+    return tuple(sorted(found, key=lambda one: one.place))
+
+
+def _phase(trial: TrialDraw, episode: int) -> str:
+    if trial.onset is None:
+        return "nothing changes in this trial"
+    if episode < trial.onset:
+        return f"{trial.onset - episode} before the onset"
+    return "the onset" if episode == trial.onset else f"{episode - trial.onset} after the onset"
+
+
+def notes(ledger: Ledger, team: Team | None, attempts: Sequence[Attempt]) -> list[dict[str, Any]]:
+    """What was refused, forfeited or given back last, of one team or of all.
+
+    A team is not told why something was given back: what an environment says when it breaks could
+    tell what is novel in it.
+    """
+    own = None if team is None else [one.number for one in attempts]
+    by_number = {one.number: one for one in attempts}
+    names = {one.number: one.name for one in ledger.teams()} if team is None else {}
+    told = []
+    for one in ledger.breaks(MOST_NOTES, own):
+        attempt = by_number[one["attempt"]]
+        is_forfeited = one["state"] == "forfeited"
+        why = one["why"] if is_forfeited or team is None else "our fault, at no cost"
+        told.append(
+            {
+                "kind": "forfeited" if is_forfeited else "given back",
+                "team": names.get(attempt.team, ""),
+                "at_ns": None,
+                "detail": f"a trial of attempt {attempt.attempt}: {why}",
+            }
+        )
+    latest = ledger.latest_notes(MOST_NOTES, team)
+    return [*told, *({**one, "team": names.get(one["team"], "")} for one in latest)]
