@@ -103,6 +103,7 @@ def _begun(
     """A server that listens already and has only to run."""
     import sys
 
+    from robo_eval.compete.ledger import KEY
     from robo_eval.compete.players import enter_baselines, play_in_background
     from robo_eval.compete.served_policy import Calls
     from robo_eval.compete.serving import Serving, tokens_of
@@ -117,6 +118,8 @@ def _begun(
         play_in_background(serving)
     say(f"{ledger.competition.name} is served at {serving.told_url} until Ctrl-C")
     say(f"commitment {ledger.meta()['commitment']}")
+    key = ledger.folder / KEY
+    say(f"its pages are there, too: teams log in with their tokens, you with the key in {key}")
     for name, token in tokens.items():
         say(f"token of {name}: {token}")
     sys.stdout.flush()

@@ -76,7 +76,10 @@ def furnish(app: FastAPI, site: Site[Any], pages: Iterable[APIRouter]) -> None:
     """
     app.state.site = site
     # Programs that draw are those of a report.
-    shared = [("robo_eval.web", "static"), ("robo_eval.page", "static")]
+    shared: list[str | tuple[str, str]] = [
+        ("robo_eval.web", "static"),
+        ("robo_eval.page", "static"),
+    ]
     app.mount("/static", _Static(directory=site.static, packages=shared), name="static")
     for router in (login.router, *pages):
         app.include_router(router)

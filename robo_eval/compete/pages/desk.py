@@ -29,8 +29,8 @@ _LIMIT_S: Final = 120.0
 """How long one piece of work may take before its process is ended."""
 _PATIENCE_S: Final = 3.0
 """How long a page waits for its first leaderboard."""
-_REST_S: Final = 3.0
-"""How long no leaderboard follows another at least, and twenty times as long as that one took."""
+_REST_S: Final = (3.0, 60.0)
+"""How long no leaderboard follows another: five times as long as that one took, within these."""
 _MOST_FILMS: Final = 200
 """Films that are kept in memory; each has some ten kilobytes."""
 
@@ -113,7 +113,8 @@ class Desk:
             self._board = found
         self._scored = state
         now_s = time.monotonic()
-        self._next_s = now_s + max(_REST_S, 20 * (now_s - start_s))
+        least_s, most_s = _REST_S
+        self._next_s = now_s + min(most_s, max(least_s, 5 * (now_s - start_s)))
 
     def _shoot(self, team: str, place: Place) -> None:
         found = self._ask("film", *place)

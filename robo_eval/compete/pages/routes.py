@@ -12,6 +12,7 @@ from robo_eval.compete.ledger import REVEAL, Attempt, Team
 from robo_eval.compete.pages import told
 from robo_eval.compete.pages.site import Organiser, Person, Site, ThisSite, ThisTeam, Visitor
 from robo_eval.core.task import task_of
+from robo_eval.page.words import NO_INTERVAL, no_interval_note
 from robo_eval.web.app import furnish
 from robo_eval.web.errors import ForbiddenError, NotFoundError
 from robo_eval.web.templating import go_to, is_part, render
@@ -47,6 +48,9 @@ def leaderboard(request: Request, site: ThisSite, session: Visitor) -> Response:
     found = site.board()
     is_revealed = site.is_revealed
     mapped = [one for one in found.entries if one.levels][:_MOST_MAPPED] if found else []
+    columns, lacking = found.columns if found is not None else ([], [])
+    if note := no_interval_note(part for one in mapped for part in one.measures.values()):
+        lacking = [*lacking, note.replace(NO_INTERVAL, "[-]").rstrip(".")]
     return render(
         request,
         "leaderboard.html.j2",
@@ -61,7 +65,8 @@ def leaderboard(request: Request, site: ThisSite, session: Visitor) -> Response:
         hidden="" if is_revealed else told.hidden_text(site.ledger),
         cells=told.cells(its) if is_revealed else {},
         mapped=mapped if is_revealed else [],
-        columns=found.columns if found is not None and is_revealed else ([], []),
+        columns=columns if is_revealed else [],
+        lacking=lacking if is_revealed else [],
     )
 
 
@@ -135,7 +140,16 @@ def film(
     if found is None:
         raise NotFoundError("no such episode of this team failed")
     shown = site.desk.film(its.name, found.place) if found.is_film else None
-    return render(request, "film.html.j2", session, failed=found, film=shown, attempt=attempt)
+    spec = task_of(found.row.task)
+    return render(
+        request,
+        "film.html.j2",
+        session,
+        failed=found,
+        film=shown,
+        attempt=attempt,
+        tilts=spec is not None and spec.tilt is not None,
+    )
 
 
 @router.get("/organiser")

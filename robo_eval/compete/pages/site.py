@@ -17,7 +17,7 @@ from fastapi import Depends
 
 from robo_eval.compete.competition import moment_text
 from robo_eval.compete.house import House
-from robo_eval.compete.ledger import Ledger, Team
+from robo_eval.compete.ledger import KEY, Ledger, Team
 from robo_eval.compete.pages.desk import Desk
 from robo_eval.compete.scores import Board
 from robo_eval.core import units
@@ -31,8 +31,6 @@ from robo_eval.web.accounts import Places, User
 from robo_eval.web.errors import ForbiddenError, LoginError
 from robo_eval.web.templating import environment
 
-KEY: Final = "organiser_key"
-"""File in the folder of a competition with what opens the organiser's page; for its owner alone."""
 _LEAST_KEY: Final = 20
 
 
