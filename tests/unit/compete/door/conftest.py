@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -55,6 +56,19 @@ class Served:
 
     def notes(self) -> list[Any]:
         return list(self.ledger.notes())
+
+    def secrets(self) -> set[str]:
+        """What nobody may be told before the seeds are revealed."""
+        secret = json.loads((self.folder / "secret.json").read_text())
+        found = {str(value) for value in secret.values() if isinstance(value, str)}
+        for trial in self.ledger.trials():
+            found |= {trial.cell, *(str(episode.seed) for episode in trial.episodes)}
+        for number in range(1, 1 + len(self.ledger.attempts())):
+            for link in self.rows(number):
+                novelty = link.row.novelty
+                found |= {str(novelty.get("name"))} - {"None", "none"}
+                found |= {repr(value) for value in novelty.get("parameters", {}).values()}
+        return found
 
     def stop(self) -> None:
         self.serving.stop()
