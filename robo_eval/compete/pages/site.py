@@ -32,6 +32,8 @@ from robo_eval.web.errors import ForbiddenError, LoginError
 from robo_eval.web.templating import environment
 
 _LEAST_KEY: Final = 20
+EVERY: str = "5s"
+"""How often an open page asks again."""
 
 
 class Role(StrEnum):
@@ -230,7 +232,7 @@ def _environment() -> jinja2.Environment:
         ends=_ends,
         tenth=lambda found: "" if found.value is None else f"h{round(10 * found.value)}",
     )
-    env.globals.update(counted=counted)
+    env.globals.update(counted=counted, every=EVERY)
     return env
 
 
