@@ -143,6 +143,44 @@ class Entry:
         return tuple(found)
 
 
+@dataclass(frozen=True, slots=True)
+class NumberTable:
+    """Numbers by team, to be shown.
+
+    Attributes:
+        title: What they are.
+        names: Of the columns.
+        by_team: What is known of each team in these columns.
+        sentences: What some teams lack, and what all lack for one reason.
+    """
+
+    title: str
+    names: Sequence[str]
+    by_team: Mapping[str, Mapping[str, Estimate]]
+    sentences: Sequence[str]
+
+    @classmethod
+    def of(cls, title: str, by_team: Mapping[str, Mapping[str, Estimate]]) -> NumberTable:
+        """A number that all teams lack for one reason is a sentence in place of a column."""
+        absent: dict[str | None, list[str]] = {}
+        for name in dict.fromkeys(name for own in by_team.values() for name in own):
+            parts = [own[name] for own in by_team.values() if name in own]
+            reasons = {None if one.value is not None else one.reason for one in parts}
+            absent.setdefault(reasons.pop() if len(reasons) == 1 else None, []).append(name)
+        names = absent.pop(None, [])
+        known: dict[str, dict[str, Estimate]] = {team: {} for team in by_team}
+        lacking: dict[str, dict[str, None]] = {}
+        for team, own in by_team.items():
+            for name in names:
+                if name in own and own[name].value is not None:
+                    known[team][name] = own[name]
+                elif name in own:
+                    lacking.setdefault(str(own[name].reason), {})[team] = None
+        sentences = [f"of {', '.join(teams)}: {reason}" for reason, teams in lacking.items()]
+        sentences += [f"{', '.join(own)}: {reason}" for reason, own in absent.items()]
+        return cls(title, names, known if names else {}, sentences)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Board:
     """A leaderboard.
@@ -176,16 +214,19 @@ class Board:
         return said, *self.notes
 
     @property
-    def columns(self) -> tuple[list[str], list[str]]:
-        """Measures to show by team; and what all teams lack for one reason, as sentences."""
-        by_team = [one.measures for one in self.entries if one.measures]
-        by_reason: dict[str | None, list[str]] = {}
-        for name in dict.fromkeys(name for own in by_team for name in own):
-            parts = [own[name] for own in by_team if name in own]
-            reasons = {None if one.value is not None else one.reason for one in parts}
-            by_reason.setdefault(reasons.pop() if len(reasons) == 1 else None, []).append(name)
-        shown = by_reason.pop(None, [])
-        return shown, [f"{', '.join(names)}: {reason}" for reason, names in by_reason.items()]
+    def tables(self) -> tuple[NumberTable, ...]:
+        """Further numbers by team: of detection and reaction, and of ability."""
+        measured = [one for one in self.entries if one.measures]
+        if not measured:
+            return ()
+        n = max(part.n for one in measured for part in one.ability.values())
+        return (
+            NumberTable.of("detection and reaction", {one.team: one.measures for one in measured}),
+            NumberTable.of(
+                f"ability over the levels, n = {counted(n, 'trial')}",
+                {one.team: one.ability for one in measured},
+            ),
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """The board as JSON would have it."""

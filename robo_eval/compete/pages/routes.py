@@ -48,9 +48,9 @@ def leaderboard(request: Request, site: ThisSite, session: Visitor) -> Response:
     found = site.board()
     is_revealed = site.is_revealed
     mapped = [one for one in found.entries if one.levels][:_MOST_MAPPED] if found else []
-    columns, lacking = found.columns if found is not None else ([], [])
-    if note := no_interval_note(part for one in mapped for part in one.measures.values()):
-        lacking = [*lacking, note.replace(NO_INTERVAL, "[-]").rstrip(".")]
+    tables = found.tables if found is not None and is_revealed else ()
+    shown = [part for table in tables for own in table.by_team.values() for part in own.values()]
+    note = no_interval_note(shown)
     return render(
         request,
         "leaderboard.html.j2",
@@ -65,8 +65,8 @@ def leaderboard(request: Request, site: ThisSite, session: Visitor) -> Response:
         hidden="" if is_revealed else told.hidden_text(site.ledger),
         cells=told.cells(its) if is_revealed else {},
         mapped=mapped if is_revealed else [],
-        columns=columns if is_revealed else [],
-        lacking=lacking if is_revealed else [],
+        tables=tables,
+        no_interval=note.replace(NO_INTERVAL, "[-]") if note else "",
     )
 
 

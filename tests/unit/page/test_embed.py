@@ -55,7 +55,9 @@ def test_plain_knows_neither_nan_nor_numpy_nor_enums() -> None:
     assert type(plain(EndReason.FAULT)) is str
 
 
-@pytest.mark.parametrize("name", ["page.css", "report.css", "index.css", "player.css", "unpack.js", "player.js"])
+@pytest.mark.parametrize(
+    "name", ["page.css", "report.css", "index.css", "player.css", "unpack.js", "player.js"]
+)
 def test_static_files_are_packaged_and_fetch_nothing(name: str) -> None:
     text = str(static(name))
     assert len(text) > 200
