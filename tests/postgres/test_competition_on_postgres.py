@@ -28,6 +28,8 @@ def test_the_same_competition_is_played_scored_and_checked(folder, contest):
         (entry,) = board(ledger).entries
         assert (entry.score.value, entry.played) == (1.0, 20)
         ledger.note(team, "forged", "x")
+        assert ledger.progress()[1].episodes == 20
+        assert ledger.latest_notes(1, team)[0]["detail"] == "x"
         ledger.close()
         ledger.reveal()
     assert check(folder, sample=0).problems == ()

@@ -385,3 +385,44 @@ def test_a_changed_row_is_found_by_its_chain(ledger, contest):
     problems = [link.problem for link in ledger.links(1) if link.problem]
     assert len(problems) == 1
     assert "its digest differs" in problems[0]
+
+
+def test_progress_says_how_far_each_attempt_is(ledger, contest):
+    alice, bob = contest.team(ledger, "alice"), contest.team(ledger, "bob")
+    contest.play(ledger, alice)
+    turns = ledger.claim(bob, "s")
+    turn = ledger.begin(turns[0])
+    ledger.record(turn, ledger.row(turn, **contest.measured(0.1)), b"")
+    due = ledger.begin(turns[1]).due_ns
+    ledger.forfeit(turns[2].attempt, turns[2].trial.number, "no action came")
+    ledger.give_back(turns[1].attempt, turns[1].trial.number, "a worker died")
+    whole, part = (ledger.progress()[one.number] for one in ledger.attempts())
+    assert (whole.trials, whole.ended, whole.episodes, whole.due_ns) == (5, 5, 20, None)
+    assert (part.ended, part.forfeited, part.given_back, part.episodes) == (0, 1, 1, 1)
+    assert part.due_ns == due, "the other trial that has begun"
+    told = ledger.breaks(10)
+    assert [(one["state"], one["why"]) for one in told] == [
+        ("open", "a worker died"), ("forfeited", "no action came"),
+    ]  # fmt: skip
+    assert ledger.breaks(10, [1]) == []
+    ledger.note(bob, "forged", "first")
+    ledger.note(bob, "forged", "second")
+    ledger.note(None, "refused", "nobody")
+    assert [one["detail"] for one in ledger.latest_notes(1, bob)] == ["second"]
+    assert [one["detail"] for one in ledger.latest_notes(2)] == ["nobody", "second"]
+    ledger.serve("first")
+    assert ledger.servers() == {"first": ledger.now(), "s": ledger.now()}
+
+
+def test_the_competition_has_a_phase_for_everybody(make, clock):
+    ledger = make(opens="2027-01-16T00:00:00Z", closes="2027-01-17T00:00:00Z")
+    assert ledger.phase().state == "unopened"
+    assert ledger.phase().deadline_ns == ledger.competition.opens_ns
+    clock.now = ledger.competition.opens_ns
+    assert (ledger.phase().state, ledger.phase().owner) == ("open", "team")
+    clock.now = ledger.competition.closes_ns
+    assert ledger.phase().state == "late"
+    ledger.close()
+    assert ledger.phase().state == "closed"
+    ledger.reveal()
+    assert ledger.phase().state == "revealed"
