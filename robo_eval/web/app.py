@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
@@ -12,6 +12,7 @@ from urllib.parse import quote, urlsplit
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
@@ -102,26 +103,32 @@ async def _refused(request: Request, err: Exception) -> Response:
     assert isinstance(err, InputError)
     if isinstance(err, LoggedOutError) and not _is_program(request):
         return _to_login(request)
-    return _said(request, err.http_status, str(err))
+    return await _said(request, err.http_status, str(err))
 
 
 async def _no_page(request: Request, err: Exception) -> Response:
     assert isinstance(err, HTTPException)
     texts = {404: "there is no such page", 405: "this page does not take that"}
-    return _said(request, err.status_code, texts.get(err.status_code, str(err.detail)))
+    return await _said(request, err.status_code, texts.get(err.status_code, str(err.detail)))
 
 
 async def _no_request(request: Request, err: Exception) -> Response:
     assert isinstance(err, RequestValidationError)
     first = err.errors()[0]
     field = ".".join(str(part) for part in first["loc"])
-    return _said(request, 422, f"{field}: {first['msg']}")
+    return await _said(request, 422, f"{field}: {first['msg']}")
 
 
-def _said(request: Request, status: int, text: str) -> Response:
+async def _said(request: Request, status: int, text: str) -> Response:
     if _is_program(request):
         return problem(status, text, is_logged_out=status == HTTPStatus.UNAUTHORIZED)
-    session = visitor(request, site_of(request))
+    return await run_in_threadpool(_page_of_error, request, status, text)
+
+
+def _page_of_error(request: Request, status: int, text: str) -> Response:
+    session = None
+    with suppress(InputError):  # the database may be what cannot be read
+        session = visitor(request, site_of(request))
     return render(request, "error.html.j2", session, status=status, text=text, code=status)
 
 

@@ -10,7 +10,15 @@ from fastapi.responses import FileResponse, HTMLResponse, PlainTextResponse, Res
 from robo_eval.compete.house import House
 from robo_eval.compete.ledger import REVEAL, Attempt, Team
 from robo_eval.compete.pages import told
-from robo_eval.compete.pages.site import Organiser, Person, Site, ThisSite, ThisTeam, Visitor
+from robo_eval.compete.pages.site import (
+    Organiser,
+    Person,
+    Session,
+    Site,
+    ThisSite,
+    ThisTeam,
+    Visitor,
+)
 from robo_eval.core.task import task_of
 from robo_eval.page.words import NO_INTERVAL, no_interval_note
 from robo_eval.web.app import furnish
@@ -44,6 +52,13 @@ def leaderboard(request: Request, site: ThisSite, session: Visitor) -> Response:
             ' agent plays by gymnasium.make("RoboEval/Remote-v0", url=..., token=...), which pip'
             ' install "robo-eval-stack[remote]" brings; `robo-eval compete try URL` tries it out.\n'
         )
+    if session is not None:
+        return _leaderboard(request, site, session)
+    made = site.once(str(request.base_url), lambda: bytes(_leaderboard(request, site, None).body))
+    return HTMLResponse(made)
+
+
+def _leaderboard(request: Request, site: Site, session: Session | None) -> HTMLResponse:
     its = site.house.competition
     found = site.board()
     is_revealed = site.is_revealed

@@ -5,8 +5,11 @@ from __future__ import annotations
 import hashlib
 import os
 import secrets
+import threading
+import time
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
@@ -32,6 +35,7 @@ from robo_eval.web.errors import ForbiddenError, LoginError
 from robo_eval.web.templating import environment
 
 _LEAST_KEY: Final = 20
+_MOST_KEPT: Final = 20
 EVERY: str = "5s"
 """How often an open page asks again."""
 
@@ -145,6 +149,8 @@ class Site(deps.Site[Member]):
     house: House
     ledger: Ledger
     desk: Desk
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _kept: dict[str, tuple[float, bytes]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, house: House) -> Site:
@@ -175,6 +181,17 @@ class Site(deps.Site[Member]):
         ledger = self.ledger
         meta = tuple(sorted(ledger.meta().items()))
         return self.desk.board((meta, tuple(ledger.teams()), tuple(ledger.attempts())))
+
+    def once(self, key: str, make: Callable[[], bytes]) -> bytes:
+        """What is made once a second at most, however many ask: players share this process."""
+        with self._lock:
+            until_s, found = self._kept.get(key, (0.0, b""))
+            if time.monotonic() >= until_s:
+                found = make()
+                if len(self._kept) >= _MOST_KEPT:
+                    self._kept.clear()
+                self._kept[key] = time.monotonic() + 1.0, found
+            return found
 
     @property
     def is_revealed(self) -> bool:
