@@ -24,6 +24,7 @@ from robo_eval.compete.link import REPLACED_TEXT
 from robo_eval.compete.messages import MOST_TRIALS, PROTOCOL, Hello, RefusedError
 from robo_eval.compete.room import Room
 from robo_eval.compete.spaces import space_of
+from robo_eval.compete.times import measured, untold
 from robo_eval.compete.worlds import Setting, Start
 from robo_eval.core.errors import RoboEvalError
 
@@ -66,6 +67,8 @@ class House:
         self._entering: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="ledger")
         self._watch: asyncio.Task[None] | None = None
+        self._timing: asyncio.Task[None] | None = None
+        self._times = untold(ledger.competition, "not measured yet")
         self.evict: dict[int, Callable[[], None]] = {}
         """By the number of a connection: what closes it because another one has come."""
 
@@ -85,13 +88,26 @@ class House:
         await self.store(self.ledger.serve, self._name)
         self._commitment = (await self.store(self.ledger.meta))["commitment"]
         self._watch = asyncio.create_task(self._look())
+        if not self.competition.answer_grid_ms:
+            self._timing = asyncio.create_task(self._measure())
+
+    async def _measure(self) -> None:
+        """Find out what the times of answers tell, while teams may play already."""
+        for place, task in enumerate(self.tasks):
+            space, number = space_of(task["action_space"]), next(self.numbers)
+            try:
+                found = await measured(self.arena, self.competition, place, space, number)
+            except RoboEvalError as err:
+                _LOG.warning("times of answers could not be measured: %s", err)
+                found = untold(self.competition, f"not measured: {err}")[place]
+            self._times[place] = found
 
     async def close(self) -> None:
         """End everything; what is under way is played again from its seeds."""
-        if self._watch is not None:
-            self._watch.cancel()
+        for task in filter(None, (self._watch, self._timing)):
+            task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
-                await self._watch
+                await task
         await self.arena.close()
         self._threads.shutdown()
         self.ledger.close_connection()
@@ -324,6 +340,7 @@ class House:
             "limits": its.limits.model_dump(),
             "most_trials_at_once": MOST_TRIALS,
             "answer_grid_ms": its.answer_grid_ms,
+            "answer_times": list(self._times),
         }
 
 

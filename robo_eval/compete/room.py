@@ -162,8 +162,7 @@ class Room:
     async def _answer(self, message: Message) -> str | bytes:
         if isinstance(message, Hello):
             raise RefusedError("order", "hello comes once, as the first message", ends=True)
-        is_of_one = isinstance(message, Declare | Feedback)
-        named = [message.trial] if is_of_one else message.trials
+        named = [message.trial] if isinstance(message, Declare | Feedback) else message.trials
         if max(named) >= len(self.places):
             raise RefusedError(
                 "bad_message", f"trial {max(named)}: this connection plays 0 to"

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from robo_eval.compete import times
 from robo_eval.compete.competition import parse_competition
 from robo_eval.compete.ledger import Ledger
 from robo_eval.compete.serving import Serving
@@ -73,6 +74,14 @@ class Served:
     def stop(self) -> None:
         self.serving.stop()
         self.ledger.close_connection()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _few_pairs() -> Iterator[None]:
+    """Little is measured of the times of answers: it takes a core for a while."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(times, "PAIRS", 1)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,101 @@
+"""What times of answers tell of novelty: measured by the server itself, and told in its rules."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import statistics
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+import gymnasium
+
+from robo_eval.compete.arena import Arena
+from robo_eval.compete.competition import Competition
+from robo_eval.compete.draw import Secret, draw
+from robo_eval.compete.worlds import Answer, Setting, Start
+from robo_eval.core.errors import CheckFailedError
+from robo_eval.core.wording import counted
+from robo_eval.stats.proportions import wilson_interval
+
+PAIRS = 60
+"""Pairs of episodes of each task, as many as there are novelties at least."""
+_TICKS: Final = 40
+_Ask = Callable[[str, Any], Awaitable[Answer]]
+
+
+def untold(competition: Competition, why: str) -> list[dict[str, Any]]:
+    """What the rules say of each task where nothing was measured."""
+    if competition.answer_grid_ms:
+        why = f"answers leave on a grid of {competition.answer_grid_ms:g} ms"
+    return [
+        {"env": task.env, "sentence": f"{why[:1].upper()}{why[1:]}."} for task in competition.tasks
+    ]
+
+
+async def measured(
+    arena: Arena, competition: Competition, place: int, space: gymnasium.Space[Any], room: int
+) -> dict[str, Any]:
+    """In how many pairs of a normal and a novel episode the novel one had the slower steps.
+
+    It plays such pairs of other seeds than those of the competition, by the way that a team's
+    messages go, and compares the median times of their first steps. Each pair is of its own
+    episodes, so that the interval is that of a share.
+
+    Args:
+        arena: Where the worlds are.
+        competition: Whose.
+        place: Which of its tasks.
+        space: Space of its actions.
+        room: A number that no team has.
+
+    Raises:
+        CheckFailedError: If a world breaks.
+        WorldLostError: If its process is lost.
+    """
+    task, hand = competition.tasks[place], await arena.seat()
+
+    async def ask(kind: str, given: Any) -> Answer:  # noqa: ANN401 - of a Job
+        answer = await hand.ask(arena.job(room, kind, places=[0], given=[given]))
+        for why in answer.broken.values():
+            raise CheckFailedError(f"{task.env}: broke while it was measured: {why}")
+        return answer
+
+    drawn = draw(competition, Secret.new())
+    novelties = {one.cell: one for one in drawn if one.task == place and one.onset is not None}
+    n = n_slower = 0
+    try:
+        for trial in novelties.values():
+            await ask("open", Setting(task, (trial.nominal_keywords, trial.keywords)))
+            for _ in range(-(-PAIRS // len(novelties))):
+                took_s = [0.0, 0.0]
+                for kind in ((0, 1), (1, 0))[n % 2]:  # a machine may become slower meanwhile
+                    took_s[kind] = await _step_s(ask, space, kind)
+                n, n_slower = n + 1, n_slower + (took_s[1] > took_s[0])
+        await ask("close", None)
+    finally:
+        hand.rooms -= 1
+    if not n:
+        return {"env": task.env, "sentence": "It has no novelty that times could tell."}
+    low, high = wilson_interval(n_slower, n)
+    share = n_slower / n
+    sentence = (
+        f"Of {counted(n, 'pair')} of a normal and a novel episode, the novel one had the slower"
+        f" steps in {share:.0%} [{low:.0%}, {high:.0%}]; 50% tells nothing."
+    )
+    told = {"pairs": n, "novel_is_slower": share, "low": low, "high": high}
+    return {"env": task.env, **told, "sentence": sentence}
+
+
+async def _step_s(ask: _Ask, space: gymnasium.Space[Any], kind: int) -> float:
+    """Median time of the first steps of an episode, played at random, seconds."""
+    loop, took_s = asyncio.get_running_loop(), []
+    await ask("reset", Start(seed=secrets.randbelow(2**31), kind=kind, told={}))
+    for _ in range(_TICKS):
+        action = space.sample()
+        begin_s = loop.time()
+        answer = await ask("step", action)
+        took_s.append(loop.time() - begin_s)
+        if answer.refused or answer.ended:
+            break
+    return statistics.median(took_s)
