@@ -654,3 +654,50 @@ def test_a_client_is_told_what_the_rules_say_and_no_more(serve: Any, raw: Any) -
     with urllib.request.urlopen(f"{served.url}v1/competition") as answer:
         rules = json.load(answer)
     assert (rules["hints"], rules["feedback"]) == (0, 1)
+
+
+def test_a_team_makes_no_more_steps_a_second_than_it_may(serve: Any) -> None:
+    served = serve(count=1, episodes=3, ticks=40, limits="steps_per_s: 40")
+    env = made(served, served.team())
+    steps, begin_s = 0, time.monotonic()
+    while env.unwrapped.left:
+        env.reset()
+        steps += 1
+        ended = False
+        while not ended:
+            *_, terminated, truncated, _ = env.step(0)
+            steps += 1
+            ended = terminated or truncated
+    env.close()
+    # What a second allows may come at once, and the last one need not be waited for.
+    assert steps > 41
+    assert time.monotonic() - begin_s >= (steps - 1 - 40) / 40
+
+
+def test_on_a_full_disk_nothing_is_lost_and_play_goes_on_after_it(serve: Any) -> None:
+    served = serve(count=1, episodes=2)
+    env = made(served, served.team("filler"))
+    env.reset()
+    database = served.serving.house.ledger._database
+    pages = "PRAGMA max_page_count"
+
+    def limited(most: int) -> None:
+        with database.lock:
+            database.connected().exec_driver_sql(f"{pages} = {most}")
+
+    def finish() -> None:
+        while not any(env.step(0)[2:4]):
+            pass
+
+    limited(1)  # SQLite takes as many as there are already
+    with pytest.raises(SaidNoError, match="organiser") as refused:
+        finish()
+    assert refused.value.code == "server"
+    assert served.rows() == []
+    with pytest.raises(SaidNoError) as refused:
+        env.step(0)
+    assert refused.value.code == "not_reset"
+    limited(2**30)
+    assert play(env, Pusher()) == 2
+    env.close()
+    assert [(link.run, link.episode) for link in served.rows()] == [(1, 0), (1, 1)]
