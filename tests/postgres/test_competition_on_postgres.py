@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -11,6 +12,7 @@ from robo_eval.compete.check import check
 from robo_eval.compete.ledger import Ledger, Refusal
 from robo_eval.compete.replay import packed
 from robo_eval.compete.scores import board
+from robo_eval.compete.shown import lines
 from robo_eval.core.errors import InputError
 
 
@@ -32,6 +34,9 @@ def test_the_same_competition_is_played_scored_and_checked(folder, contest):
         assert ledger.latest_notes(1, team)[0]["detail"] == "x"
         ledger.close()
         ledger.reveal()
+        head, *rows, end = map(json.loads, lines(ledger))
+    assert (len(head["files"]), end) == (2, {"rows": len(rows)})
+    assert sum(one["table"] == "links" for one in rows) == 21
     assert check(folder, sample=0).problems == ()
     assert not (folder / "competition.db").exists()
 

@@ -657,7 +657,7 @@ def test_a_client_is_told_what_the_rules_say_and_no_more(serve: Any, raw: Any) -
 
 
 def test_a_team_makes_no_more_steps_a_second_than_it_may(serve: Any) -> None:
-    served = serve(count=1, episodes=3, ticks=40, limits="steps_per_s: 40")
+    served = serve(count=1, episodes=2, ticks=40, limits="steps_per_s: 40")
     env = made(served, served.team())
     steps, begin_s = 0, time.monotonic()
     while env.unwrapped.left:

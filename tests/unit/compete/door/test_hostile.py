@@ -33,7 +33,7 @@ FIELDS = st.dictionaries(
     VALUES,
     max_size=6,
 )  # fmt: skip
-KINDS = st.sampled_from(["hello", "reset", "step", "declare", "reveal", "", "error"])
+KINDS = st.sampled_from(["hello", "reset", "step", "declare", "feedback", "reveal", "", "error"])
 TEXTS = st.builds(lambda kind, fields: json.dumps({"type": kind, **fields}), KINDS, FIELDS)
 ALMOST = st.builds(
     lambda kind, number, fields: json.dumps({"type": kind, "id": number, "trials": [0], **fields}),
@@ -72,7 +72,7 @@ def test_others_play_on_whatever_is_sent(rivals: Any, frames: list[Any], is_know
         for frame in frames:
             attacker.socket.send(frame)
             answer = decode(attacker.socket.recv(timeout=30))
-            assert answer["type"] in ("error", "hello", "state", "declared")
+            assert answer["type"] in ("error", "hello", "state", "declared", "feedback")
             assert "Traceback" not in str(answer)
     except ConnectionClosed:
         pass
