@@ -160,7 +160,10 @@ def test_the_organiser_calls_a_policy_that_a_team_serves(server: Any, tmp_path: 
     assert called.end() == 0
     with Ledger.open(tmp_path / "cup") as ledger:
         assert [team.name for team in ledger.teams()] == ["served"]
-        assert [link.row.quality for link in ledger.links(1)] == [pytest.approx(0.05)] * 3
+        rows = [link.row for link in ledger.links(1)]
+    assert len(rows) == 3
+    # Seeds are drawn anew: the pole may fall before the tenth of 200 ticks.
+    assert all(row.fault_by is None and 0.0 < row.quality <= 0.05 for row in rows)
 
 
 def test_baselines_go_on_where_a_killed_server_stopped_and_take_no_rank(

@@ -208,7 +208,8 @@ def test_a_policy_that_never_answers_is_a_fault_of_its_own_and_the_run_goes_on(
 
 @pytest.mark.parametrize("maker", ["dies", "dies_in_reset"])
 def test_the_row_of_a_process_that_died_says_on_what_it_played(tmp_path, plan, maker):
-    trial = TrialDirectory.create(tmp_path / "t", parse_plan(plan(maker), source="plan"))
+    text = plan(maker, limit=60)  # so that dying is never late
+    trial = TrialDirectory.create(tmp_path / "t", parse_plan(text, source="plan"))
     assert run_simulated(trial, jobs=1).unscored == 2
     rows = played(trial.path)
     assert [row.end_reason for row in rows if row.policy == "odd"] == ["lost"] * 2
