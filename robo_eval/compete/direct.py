@@ -29,7 +29,7 @@ class Direct(WebSocketsSansIOProtocol):
         """Tell the application where it is."""
         super().handle_connect(event)
         if self.response.status_code == 101:
-            extensions: dict[str, Any] = self.scope["extensions"]  # type: ignore[assignment]
+            extensions: dict[str, Any] = self.scope["extensions"]
             extensions[DIRECT] = self
 
     def send_receive_event_to_app(self) -> None:

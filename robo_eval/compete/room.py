@@ -323,7 +323,10 @@ class Room:
             hand.ask(self._job(kind, [places[at] for at in own], [given[at] for at in own]))
             for hand, own in parts.items()
         ]
-        whole, lost = Answer(0, [None] * len(places), [], {}), None
+        seen: list[Any] = [None] * len(places)
+        ended: list[Ended] = []
+        broken: dict[int, str] = {}
+        lost = None
         for reply, (hand, own) in zip(replies, parts.items(), strict=True):
             try:
                 answer = await reply
@@ -331,10 +334,11 @@ class Room:
                 lost = err
                 await self._lose(hand, places, str(err))
                 continue
-            for at, seen in zip(own, answer.seen, strict=False):
-                whole.seen[at] = seen
-            whole.ended.extend(answer.ended)
-            whole.broken.update(answer.broken)
+            for at, its in zip(own, answer.seen, strict=False):
+                seen[at] = its
+            ended.extend(answer.ended)
+            broken.update(answer.broken)
+        whole = Answer(0, seen, ended, broken)
         if lost is not None:
             await self._took(whole)
             raise RefusedError(
