@@ -150,19 +150,8 @@ def _gain(performance: Sequence[float], baseline: Sequence[float], onset: int) -
     return (sum(performance[onset:]) - sum(baseline[onset:])) / len(performance[onset:])
 
 
-def read_of(novelty: Mapping[str, Any]) -> dict[str, Any]:
-    """What is read here of the `novelty` of a row: its place in the trial, and of what is new."""
-    return {name: novelty[name] for name in ("trial", "began", "truth") if name in novelty}
-
-
-def is_novel(novelty: object) -> bool:
-    """Whether the novelty of an episode of a trial began, by the `novelty` of its row."""
-    place = novelty.get("trial") if isinstance(novelty, Mapping) else None
-    return bool(place and place["is_novel"]) and not has_not_begun(novelty)
-
-
 def has_not_begun(novelty: object) -> bool:
-    """Whether an episode of a trial ended before its novelty began."""
+    """Whether an episode of a trial ended before its novelty began, by the `novelty` of its row."""
     return isinstance(novelty, Mapping) and "trial" in novelty and novelty.get("began") is False
 
 
@@ -202,7 +191,7 @@ def _played(rows: Sequence[Mapping[str, Any]]) -> Played:
     said = [place.get("declared") for place in places]
     stated = [_UNSAID if one is None else one for one in said]
     novel = [place for place, row in enumerate(rows) if row["place"]["is_novel"]]
-    began = [place for place in novel if is_novel(rows[place]["novelty"])]
+    began = [place for place in novel if not has_not_begun(rows[place]["novelty"])]
     onset = began[0] if began else None
     first = None if onset is None else rows[onset]
     trial: dict[str, Any] = {
