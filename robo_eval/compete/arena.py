@@ -78,12 +78,12 @@ class Hand(asyncio.Protocol):
     """One simulator process, as the server sees it.
 
     Attributes:
-        seats: How many trials have their worlds in it.
+        rooms: How many teams have their worlds in it.
         is_alive: Whether it can be asked.
     """
 
     def __init__(self) -> None:
-        self.seats = 0
+        self.rooms = 0
         self.is_alive = True
         self.ready = Reply()
         self._waiting: dict[int, Reply] = {0: self.ready}
@@ -275,11 +275,11 @@ class Arena:
             self._far.close()
 
     async def seat(self) -> Hand:
-        """The process with the fewest trials, for one more."""
+        """The process with the fewest teams, for one team more."""
         while not (alive := [one for one in self.hands if one.is_alive]):
             await asyncio.sleep(_LOOK_S)
-        hand = min(alive, key=lambda one: one.seats)
-        hand.seats += 1
+        hand = min(alive, key=lambda one: one.rooms)
+        hand.rooms += 1
         return hand
 
     def job(self, room: int, kind: str, **fields: Any) -> Job:  # noqa: ANN401 - of a Job
@@ -296,7 +296,8 @@ class Arena:
         answer = await self.hands[0].ask(job)
         for place, why in answer.broken.items():
             raise CheckFailedError(f"tasks.{place}: {tasks[place].env} cannot be made: {why}")
-        return list(answer.seen)
+        found: list[Mapping[str, Any]] = answer.found
+        return found
 
     async def _look(self) -> None:
         """End processes that hang, and start others in their place."""

@@ -29,8 +29,7 @@ class Direct(WebSocketsSansIOProtocol):
         """Tell the application where it is."""
         super().handle_connect(event)
         if self.response.status_code == 101:
-            extensions: dict[str, Any] = self.scope["extensions"]
-            extensions[DIRECT] = self
+            self.scope["extensions"][DIRECT] = self  # type: ignore[index, typeddict-item]
 
     def send_receive_event_to_app(self) -> None:
         """A message is complete."""

@@ -14,8 +14,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, Final
 
-from gymnasium import Space
-
 import robo_eval
 from robo_eval.compete.arena import Arena
 from robo_eval.compete.draw import EpisodeDraw, Secret, TrialDraw, draw
@@ -45,7 +43,6 @@ class House:
     Attributes:
         numbers: Numbers of rooms and connections, each used once.
         tasks: What the environments say of their spaces.
-        actions: The action space of each task.
         problem: Why it could not start.
         passes: Tokens of the server's own players, which are of this process alone.
     """
@@ -57,7 +54,6 @@ class House:
         self.limits = ledger.competition.limits
         self.numbers = itertools.count(1)
         self.tasks: Sequence[Mapping[str, Any]] = ()
-        self.actions: Sequence[Space[Any]] = ()
         self.passes: dict[str, Team] = {}
         self.open: Counter[str] = Counter()
         self._name = name
@@ -84,7 +80,6 @@ class House:
     async def _begin(self) -> None:
         await self.arena.start()
         self.tasks = await self.arena.spaces(self.competition.tasks)
-        self.actions = [space_of(task["action_space"]) for task in self.tasks]
         await self.store(self.ledger.serve, self._name)
         self._commitment = (await self.store(self.ledger.meta))["commitment"]
         self._watch = asyncio.create_task(self._look())

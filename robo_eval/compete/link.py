@@ -145,7 +145,6 @@ class Link:
     def _connect(self) -> None:
         self._socket, self._protocol = _opened(self.url, self._token, self._timeout_s)
         self._parts: list[Any] = []
-        self._events: list[Any] = []
         hello = {
             "type": "hello",
             "id": self._number if self.welcome else 0,
@@ -181,8 +180,6 @@ class Link:
     def _exchange(self, frame: str | bytes) -> dict[str, Any]:
         if self._socket is None:
             raise _LostError("it was closed")
-        while self._events:  # such as that the server hung up after its last answer
-            self._taken(self._events.pop(0))
         try:
             if isinstance(frame, str):
                 self._protocol.send_text(frame.encode())
@@ -215,13 +212,13 @@ class Link:
             if not data:
                 raise _LostError("the server hung up")
             self._protocol.receive_data(data)
-            self._events += self._protocol.events_received()
+            found = [self._taken(event) for event in self._protocol.events_received()]
             self._flush()  # what is owed to a ping
-            while self._events:
-                if (whole := self._taken(self._events.pop(0))) is not None:
-                    return whole
             if self._protocol.parser_exc is not None:
                 raise _LostError(str(self._protocol.parser_exc))
+            for whole in found:
+                if whole is not None:
+                    return whole
 
     def _taken(self, event: Any) -> str | bytes | None:  # noqa: ANN401 - a frame or a response
         """The message that a frame completes; None if it completes none."""

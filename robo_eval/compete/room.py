@@ -5,12 +5,10 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from robo_eval.agents.wire import encode
 from robo_eval.compete.arena import Hand, WorldLostError
@@ -24,9 +22,7 @@ from robo_eval.compete.messages import (
     Reset,
     Step,
 )
-from robo_eval.compete.spaces import action_of
-from robo_eval.compete.worlds import Answer, Ended, Job, Start
-from robo_eval.core.errors import InputError
+from robo_eval.compete.worlds import Answer, Ended, Start
 
 if TYPE_CHECKING:
     from robo_eval.compete.house import House
@@ -44,7 +40,6 @@ class Place:
         ended: The episode that has just ended: attempt, trial and number.
         is_spoken_for: Whether it was declared on.
         told: What its client does not know yet: a code and a sentence.
-        hand: The process that its worlds are in; None before there are any.
     """
 
     turn: Turn | None
@@ -53,7 +48,6 @@ class Place:
     ended: tuple[int, int, int] | None = None
     is_spoken_for: bool = False
     told: tuple[str, str] | None = None
-    hand: Hand | None = None
 
     @property
     def has_begun(self) -> bool:
@@ -90,6 +84,7 @@ class Room:
         self.is_text = hello.text
         self._alone = asyncio.Lock()
         self._last: tuple[int, str | bytes] = (-1, b"")
+        self._hand: Hand | None = None
         self._left: int | None = None  # None where it is to be counted again
 
     def _next(self) -> Turn | None:
@@ -187,7 +182,7 @@ class Room:
         for number in message.trials:
             await self._open(number)
         starts = [self._start(self.places[number]) for number in message.trials]
-        reply = asyncio.ensure_future(self._ask("reset", message.trials, starts))
+        reply = asyncio.ensure_future(self._ask("reset", message.trials, starts, message.id))
         try:  # both at once, since the worlds take their time
             await self._begin([self.places[number] for number in message.trials])
         finally:
@@ -195,49 +190,26 @@ class Room:
         for number in message.trials:
             place = self.places[number]
             place.is_playing, place.ended = number not in answer.broken, None
-        return await self._told(message, answer)
+        return await self._took(answer)
 
     async def _step(self, message: Step) -> str | bytes:
         idle = [number for number in message.trials if not self.places[number].is_playing]
         if idle:
             raise RefusedError("not_reset", f"trials {idle}: no episode is under way; reset first")
-        actions = list(map(self._action, message.trials, message.given))
-        return await self._told(message, await self._ask("step", message.trials, actions))
+        answer = await self._ask("step", message.trials, message.given, message.id)
+        if answer.refused:
+            raise RefusedError("bad_action", answer.refused)
+        return await self._took(answer)
 
-    def _action(self, number: int, given: object) -> Any:  # noqa: ANN401 - of any space
-        turn = self.places[number].turn
-        assert turn is not None
-        try:
-            return action_of(self._house.actions[turn.trial.task], given)
-        except InputError as err:
-            raise RefusedError("bad_action", f"trial {number}: {err}") from err
-
-    async def _told(self, message: Reset | Step, answer: Answer) -> str | bytes:
-        """What came of a message, once it is kept."""
-        head = {"type": "state", "id": message.id, "trials": message.trials, "left": self.left}
-        await self._took(answer)
-        observations, *others = zip(*answer.seen, strict=True)
-        names = ("reward", "terminated", "truncated", "info")
-        head |= zip(names, others, strict=True)
-        shapes = {getattr(one, "shape", None) for one in observations}
-        is_array = isinstance(observations[0], np.ndarray) and len(shapes) == 1
-        try:
-            if self.is_text:
-                return encode({**head, "observation": _lists(observations)})
-            return encode(head, np.array(observations) if is_array else list(observations))
-        except InputError as err:  # what an environment gave is not the team's fault
-            broken = [number for number in message.trials if self.places[number].is_playing]
-            await self._took(Answer(0, broken=dict.fromkeys(broken, str(err))))
-            raise RefusedError(
-                "given_back", "the environment broke; its trial starts again"
-            ) from err
-
-    async def _took(self, answer: Answer) -> None:
+    async def _took(self, answer: Answer) -> str | bytes:
         """Keep what has ended, before its client hears of it."""
         for ended in answer.ended:
             await self._keep(ended)
         for number, why in answer.broken.items():
             await self.give_back(number, f"the environment broke: {why}")
+        if not answer.frame:
+            raise RefusedError("given_back", "the environment broke; the trial starts again")
+        return answer.frame
 
     async def _keep(self, ended: Ended) -> None:
         place = self.places[ended.place]
@@ -289,7 +261,7 @@ class Room:
         if place.is_open:
             return
         setting = self._house.setting_of(place.turn)
-        answer = await self._ask("open", [number], [setting])
+        answer = await self._ask("open", [number], [setting], 0)
         for why in answer.broken.values():
             await self.give_back(number, f"the environment cannot be made: {why}")
             raise RefusedError("given_back", "the environment broke; the trial starts again")
@@ -311,52 +283,28 @@ class Room:
             if place.turn is before:  # it may have been given back meanwhile
                 place.turn = turn
 
-    async def _ask(self, kind: str, places: Sequence[int], given: Sequence[Any]) -> Answer:
-        """Have the processes of some trials do something, all of them at once."""
-        parts: dict[Hand, list[int]] = {}
-        for at, number in enumerate(places):
-            place = self.places[number]
-            if place.hand is None:
-                place.hand = await self._house.arena.seat()
-            parts.setdefault(place.hand, []).append(at)
-        replies = [
-            hand.ask(self._job(kind, [places[at] for at in own], [given[at] for at in own]))
-            for hand, own in parts.items()
-        ]
-        seen: list[Any] = [None] * len(places)
-        ended: list[Ended] = []
-        broken: dict[int, str] = {}
-        lost = None
-        for reply, (hand, own) in zip(replies, parts.items(), strict=True):
-            try:
-                answer = await reply
-            except WorldLostError as err:
-                lost = err
-                await self._lose(hand, places, str(err))
-                continue
-            for at, its in zip(own, answer.seen, strict=False):
-                seen[at] = its
-            ended.extend(answer.ended)
-            broken.update(answer.broken)
-        whole = Answer(0, seen, ended, broken)
-        if lost is not None:
-            await self._took(whole)
+    async def _ask(
+        self, kind: str, places: Sequence[int], given: Sequence[Any], number: int
+    ) -> Answer:
+        if self._hand is None:
+            self._hand = await self._house.arena.seat()
+        head = {"type": "state", "id": number, "trials": list(places), "left": self.left}
+        job = self._house.arena.job(
+            self.number, kind, places=places, given=given, head=head, is_text=self.is_text
+        )
+        try:
+            return await self._hand.ask(job)
+        except WorldLostError as err:
+            self._hand.rooms -= 1
+            self._hand = None
+            for place in range(len(self.places)):
+                self.places[place].is_open = False
+                if self.places[place].is_playing or place in places:
+                    await self.give_back(place, str(err))
             raise RefusedError(
                 "given_back", "a simulator process was lost; the trial starts again from its first"
                 " episode, at no cost"
-            ) from lost  # fmt: skip
-        return whole
-
-    def _job(self, kind: str, places: Sequence[int], given: Sequence[Any] = ()) -> Job:
-        return self._house.arena.job(self.number, kind, places=places, given=given)
-
-    async def _lose(self, hand: Hand, asked: Sequence[int], why: str) -> None:
-        """Give back the trials whose process was lost."""
-        for number, place in enumerate(self.places):
-            if place.hand is hand:
-                place.hand, place.is_open = None, False
-                if place.is_playing or number in asked:
-                    await self.give_back(number, why)
+            ) from err  # fmt: skip
 
     async def give_back(self, number: int, why: str) -> None:
         """The server's fault: the trial starts again."""
@@ -385,27 +333,18 @@ class Room:
 
     async def _close(self, number: int) -> None:
         place = self.places[number]
-        if place.is_open and place.hand is not None and place.hand.is_alive:
-            place.hand.ask(self._job("close", [number]))
+        if place.is_open and self._hand is not None and self._hand.is_alive:
+            self._hand.ask(self._house.arena.job(self.number, "close", places=[number]))
         place.is_open = False
 
     async def leave(self) -> None:
         """Give its worlds up."""
-        for number, place in enumerate(self.places):
+        for number in range(len(self.places)):
             await self._close(number)
-            if place.hand is not None:
-                place.hand.seats -= 1
-                place.hand = None
+        if self._hand is not None:
+            self._hand.rooms -= 1
+            self._hand = None
 
     async def _store(self, call: Callable[..., Any], *given: object) -> Any:  # noqa: ANN401
         """Have the ledger note something; a rehearsal leaves nothing there."""
         return None if self.is_rehearsal else await self._house.store(call, *given)
-
-
-def _lists(value: Any) -> Any:  # noqa: ANN401 - an observation
-    """An observation as JSON has it."""
-    if isinstance(value, np.ndarray | np.generic):
-        return value.tolist()
-    if isinstance(value, Mapping):
-        return {str(name): _lists(one) for name, one in value.items()}
-    return [_lists(one) for one in value] if isinstance(value, list | tuple) else value

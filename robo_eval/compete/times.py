@@ -74,7 +74,7 @@ async def measured(
                 n, n_slower = n + 1, n_slower + (took_s[1] > took_s[0])
         await ask("close", None)
     finally:
-        hand.seats -= 1
+        hand.rooms -= 1
     if not n:
         return {"env": task.env, "sentence": "It has no novelty that times could tell."}
     low, high = wilson_interval(n_slower, n)
@@ -96,6 +96,6 @@ async def _step_s(ask: _Ask, space: gymnasium.Space[Any], kind: int) -> float:
         begin_s = loop.time()
         answer = await ask("step", action)
         took_s.append(loop.time() - begin_s)
-        if answer.ended:
+        if answer.refused or answer.ended:
             break
     return statistics.median(took_s)

@@ -15,10 +15,11 @@ from typing import Any, Final, NamedTuple, TypeVar
 import gymnasium
 import numpy as np
 
+from robo_eval.agents.wire import encode
 from robo_eval.compete.replay import packed
-from robo_eval.compete.spaces import as_json
+from robo_eval.compete.spaces import action_of, as_json
 from robo_eval.core.canonical import canonical_json
-from robo_eval.core.errors import said
+from robo_eval.core.errors import InputError, said
 from robo_eval.core.kinds import EndReason
 from robo_eval.core.plan import TaskPlan
 from robo_eval.log.planned_row import declared, measured, physical_state, tick_s_of
@@ -73,6 +74,8 @@ class Job(NamedTuple):
         kind: `open`, `reset`, `step`, `close` or `spaces`.
         places: Which of the team's worlds.
         given: For each of them a Setting, a Start, None for one that goes on, or an action.
+        head: Fields of the message that answers.
+        is_text: Whether that is JSON alone.
     """
 
     number: int
@@ -80,6 +83,8 @@ class Job(NamedTuple):
     kind: str
     places: Sequence[int] = ()
     given: Sequence[Any] = ()
+    head: Mapping[str, Any] = {}
+    is_text: bool = False
 
 
 class Ended(NamedTuple):
@@ -95,15 +100,19 @@ class Answer(NamedTuple):
 
     Attributes:
         number: The number of the job.
-        seen: Of each of its worlds observation, reward, both kinds of end, and what is told.
+        frame: The message that is to be sent.
         ended: Episodes that have ended by it.
+        refused: Why nothing was done, if what was given is at fault.
         broken: Worlds that broke, and how; it is not the team's fault.
+        found: What was asked for, if it was no message.
     """
 
     number: int
-    seen: Sequence[Any] = ()
+    frame: str | bytes = b""
     ended: Sequence[Ended] = ()
+    refused: str = ""
     broken: Mapping[int, str] = {}
+    found: Any = None
 
 
 _Message = TypeVar("_Message", Job, Answer)
@@ -255,13 +264,49 @@ class Stand:
 
     def go_on(self, work: _Work) -> Answer | None:
         """Do the next part of a job; its answer after the last one."""
-        job, end_s = work.job, time.perf_counter() + _PART_S
-        while work.at < len(job.places):
-            if work.at and time.perf_counter() > end_s:
-                return None
-            self._do(work, job.places[work.at], job.given[work.at] if job.given else None)
-            work.at += 1
-        return Answer(job.number, work.seen, work.ended, work.broken)
+        job = work.job
+        try:
+            if work.at == 0:
+                self._check(job)
+        except InputError as err:
+            return Answer(number=job.number, refused=str(err))
+        except Exception as err:  # noqa: BLE001 - of what was given: nothing was done yet
+            return Answer(number=job.number, refused=f"this is no action: {said(err)}")
+        frame: str | bytes = b""
+        try:
+            end_s = time.perf_counter() + _PART_S
+            while work.at < len(job.places):
+                self._do(work, job.places[work.at], job.given[work.at] if job.given else None)
+                work.at += 1
+                if time.perf_counter() > end_s and work.at < len(job.places):
+                    return None
+            if job.kind in ("reset", "step"):
+                frame = self._answered(job, work.seen)
+        except Exception as err:  # noqa: BLE001 - it is not the team's fault, and others go on
+            broken = dict.fromkeys(job.places, said(err))
+            return Answer(number=job.number, ended=work.ended, broken=broken)
+        return Answer(
+            number=job.number,
+            frame=frame,
+            ended=work.ended,
+            broken=work.broken,
+            found=work.seen if job.kind == "spaces" else None,
+        )
+
+    def _check(self, job: Job) -> None:
+        """Refuse a whole job before any of it is done."""
+        if job.kind == "step":
+            actions: list[Any] = []
+            for place, given in zip(job.places, job.given, strict=True):
+                world = self._worlds[job.room, place]
+                if not world.is_playing:
+                    raise InputError(f"trial {place}: no episode is under way; reset it first")
+                try:
+                    actions.append(action_of(world.env.action_space, given))
+                except InputError as err:
+                    raise InputError(f"trial {place}: {err}") from err
+            assert isinstance(job.given, list)
+            job.given[:] = actions
 
     def _do(self, work: _Work, place: int, given: Any) -> None:  # noqa: ANN401
         job, key = work.job, (work.job.room, place)
@@ -287,6 +332,22 @@ class Stand:
             if job.kind in ("reset", "step"):
                 work.seen.append(self._worlds[key].cut())
 
+    def _answered(self, job: Job, seen: Sequence[tuple[Any, ...]]) -> str | bytes:
+        observations: Any = [one[0] for one in seen]
+        space = self._worlds[job.room, job.places[0]].env.observation_space
+        if isinstance(space, gymnasium.spaces.Box):
+            observations = np.array(observations)
+        head = {
+            **job.head,
+            "reward": [one[1] for one in seen],
+            "terminated": [one[2] for one in seen],
+            "truncated": [one[3] for one in seen],
+            "info": [one[4] for one in seen],
+        }
+        if job.is_text:
+            return encode({**head, "observation": _lists(observations)})
+        return encode(head, observations)
+
 
 def _spaces_of(task: TaskPlan) -> dict[str, Any]:
     env = gymnasium.make(task.env, **task.kwargs)
@@ -301,6 +362,15 @@ def _spaces_of(task: TaskPlan) -> dict[str, Any]:
         }
     finally:
         env.close()
+
+
+def _lists(value: Any) -> Any:  # noqa: ANN401 - an observation
+    """An observation as JSON has it."""
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    if isinstance(value, Mapping):
+        return {str(name): _lists(one) for name, one in value.items()}
+    return [_lists(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 class _Queue:

@@ -40,7 +40,7 @@ def test_on_a_grid_nothing_is_measured(serve: Callable[..., Any]) -> None:
 class Arena:
     """One whose worlds answer at once."""
 
-    seats = 1
+    rooms = 1
 
     async def seat(self) -> Arena:
         return self
@@ -71,7 +71,7 @@ def test_the_share_is_that_of_pairs_whose_novel_one_was_slower(
     space: Any = None
     found = asyncio.run(times.measured(arena, competition, 0, space, 7))
     assert (found["novel_is_slower"], found["pairs"], next(counted)) == (share, 20, 40)
-    assert arena.seats == 0
+    assert arena.rooms == 0
 
 
 def test_a_world_that_breaks_is_told(serve: Callable[..., Any], monkeypatch: Any) -> None:
