@@ -22,16 +22,31 @@ from robo_eval.core.trials import call_if_there, checked_declaration
 _SEED: Final = "a competition draws its own seeds: the seed of reset is ignored"
 
 
+_Seen = tuple[Any, float, bool, bool, dict[str, Any]]
+"""What `step` of an environment gives."""
+
+
 class _Player:
     """What an environment and a batch of them have in common: the connection and what is told.
 
     Attributes:
         left: Episodes that are still to be played.
+        seen: Of each trial its last observation.
+        over: Trials that have nothing left.
     """
 
     def __init__(
-        self, url: str, token: str | None, task: str | None, trials: int, *, rehearsal: bool
+        self,
+        url: str,
+        token: str | None,
+        task: str | None,
+        trials: int,
+        *,
+        rehearsal: bool,
+        render_mode: str | None,
     ) -> None:
+        if render_mode is not None:
+            raise InputError("render_mode: a competition shows nothing; leave it out")
         self.url = checked_url(url)
         tasks = {str(one.get("env")): one for one in rules_of(url).get("tasks", ())}
         if task is not None and task not in tasks:
@@ -45,30 +60,59 @@ class _Player:
         hello = {"trials": trials, "task": task, "rehearsal": rehearsal}
         self._link = Link(url, token, hello)
         self.left = int(self._link.welcome["left"])
+        self.seen = [_zeros(self.observation_space)] * trials
+        self.over: set[int] = set()
         self._has_warned = False
 
-    def reset(self, places: Sequence[int]) -> dict[str, Any]:
-        """Begin the next episode of some trials."""
-        while (answer := self._link.ask("reset", trials=list(places))) is None:
-            self._link.fresh = False
+    def reset(self, places: Sequence[int]) -> list[dict[str, Any]]:
+        """Begin the next episode of some trials; what is told of each."""
+        try:
+            answer = self._insist("reset", trials=list(places))
+        except SaidNoError as err:
+            if err.code != "over":
+                raise
+            if len(places) > 1:  # it is said of one of them
+                return [info for place in places for info in self.reset([place])]
+            self.over.update(places)
+            self.seen[places[0]] = _zeros(self.observation_space)
+            self.left = self.left if len(self.over) < len(self.seen) else 0
+            return [{"over": True}]
         self.left = int(answer["left"])
-        return answer
+        for place, seen in zip(places, answer["value"], strict=True):
+            self.seen[place] = seen
+        return list(answer["info"])
 
-    def step(self, places: Sequence[int], actions: Any) -> dict[str, Any] | None:  # noqa: ANN401
-        """One tick in some trials; None if the server has forgotten their episodes."""
-        if isinstance(self.action_space, gymnasium.spaces.Discrete):
-            wanted = [action_of(self.action_space, _whole(action)) for action in actions]
-            answer = self._link.ask("step", trials=list(places), actions=wanted)
-        else:
-            answer = self._link.ask("step", list(actions), trials=list(places))
+    def step(self, places: Sequence[int], actions: Any) -> list[_Seen]:  # noqa: ANN401
+        """One tick in some trials.
+
+        Where the server has forgotten their episodes, or will not go on with them, they are
+        truncated, and begin anew with the next reset, or go on.
+        """
+        try:
+            if isinstance(self.action_space, gymnasium.spaces.Discrete):
+                wanted = [action_of(self.action_space, _whole(action)) for action in actions]
+                answer = self._link.ask("step", trials=list(places), actions=wanted)
+            else:
+                answer = self._link.ask("step", list(actions), trials=list(places))
+        except SaidNoError as err:
+            if err.code not in ("given_back", "forfeited"):
+                raise
+            told = {err.code: str(err)} if len(self.seen) == 1 else {"given_back": True}
+            return [(self.seen[place], 0.0, False, True, told) for place in places]
         if answer is None:
-            self._link.fresh = False
             self.left = int(self._link.welcome["left"])
-            return None
-        for terminated, truncated, info in zip(
-            answer["terminated"], answer["truncated"], answer["info"], strict=True
-        ):
+            return [(self.seen[place], 0.0, False, True, {"given_back": True}) for place in places]
+        names = ("value", "reward", "terminated", "truncated", "info")
+        found: list[_Seen] = list(zip(*[answer[name] for name in names], strict=True))
+        for place, (seen, _, terminated, truncated, info) in zip(places, found, strict=True):
+            self.seen[place] = seen
             self.left -= bool((terminated or truncated) and not info.get("given_back"))
+        return found
+
+    def _insist(self, kind: str, **fields: Any) -> dict[str, Any]:  # noqa: ANN401
+        """Ask what can be asked of a server that has begun anew as well."""
+        while (answer := self._link.ask(kind, **fields)) is None:
+            pass
         return answer
 
     def declare(
@@ -78,8 +122,7 @@ class _Player:
         values = declared(probability, threshold, report)
         spoken = dict(zip(("probability", "threshold", "report"), values, strict=True))
         fields = {"trial": _whole(place), **spoken}
-        while self._link.ask("declare", **fields) is None:
-            self._link.fresh = False
+        self._insist("declare", **fields)
 
     def feedback(self, place: int) -> dict[str, Any]:
         """Whether the episode that has just ended was novel."""
@@ -137,14 +180,11 @@ class RemoteEnv(gymnasium.Env[Any, Any]):
         rehearsal: bool = False,
         render_mode: str | None = None,
     ) -> None:
-        if render_mode is not None:
-            raise InputError("render_mode: a competition shows nothing; leave it out")
-        self._player = _Player(url, token, task, 1, rehearsal=rehearsal)
+        self._player = _Player(url, token, task, 1, rehearsal=rehearsal, render_mode=render_mode)
         self.observation_space = self._player.observation_space
         self.action_space = self._player.action_space
         if self._player.tick_s:
             self.metadata = {**self.metadata, "render_fps": round(1.0 / self._player.tick_s)}
-        self._last: Any = None
 
     @property
     def left(self) -> int:
@@ -161,15 +201,8 @@ class RemoteEnv(gymnasium.Env[Any, Any]):
             CompetitionError: If the server does not answer.
         """
         self._player.ignore(seed, options)
-        try:
-            answer = self._player.reset([0])
-        except SaidNoError as err:
-            if err.code != "over":
-                raise
-            self._player.left = 0
-            return _zeros(self.observation_space), {"over": True}
-        self._last = answer["value"][0]
-        return self._last, answer["info"][0]
+        (info,) = self._player.reset([0])
+        return self._player.seen[0], info
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:  # noqa: ANN401
         """One tick.
@@ -181,22 +214,7 @@ class RemoteEnv(gymnasium.Env[Any, Any]):
             InputError: If the action is none of `action_space`, or no episode is under way.
             CompetitionError: If the server does not answer.
         """
-        try:
-            answer = self._player.step([0], [action])
-        except SaidNoError as err:
-            if err.code not in ("given_back", "forfeited"):
-                raise
-            return self._last, 0.0, False, True, {err.code: str(err)}
-        if answer is None:
-            return self._last, 0.0, False, True, {"given_back": True}
-        self._last = answer["value"][0]
-        return (
-            self._last,
-            answer["reward"][0],
-            answer["terminated"][0],
-            answer["truncated"][0],
-            answer["info"][0],
-        )
+        return self._player.step([0], [action])[0]
 
     def declare(
         self,
@@ -270,20 +288,17 @@ class RemoteVectorEnv(VectorEnv[Any, Any, Any]):
         rehearsal: bool = False,
         render_mode: str | None = None,
     ) -> None:
-        if render_mode is not None:
-            raise InputError("render_mode: a competition shows nothing; leave it out")
         self.num_envs = num_envs
-        self._player = _Player(url, token, task, num_envs, rehearsal=rehearsal)
+        self._player = _Player(
+            url, token, task, num_envs, rehearsal=rehearsal, render_mode=render_mode
+        )
         self.single_observation_space = self._player.observation_space
         self.single_action_space = self._player.action_space
         self.observation_space = gymnasium.vector.utils.batch_space(
             self.single_observation_space, num_envs
         )
         self.action_space = gymnasium.vector.utils.batch_space(self.single_action_space, num_envs)
-        zeros = _zeros(self.single_observation_space)
-        self._seen: list[Any] = [zeros] * num_envs
-        self._ended = np.ones(num_envs, dtype=np.bool_)
-        self._over = np.zeros(num_envs, dtype=np.bool_)
+        self._ended: set[int] = set(range(num_envs))
 
     @property
     def left(self) -> int:
@@ -298,8 +313,9 @@ class RemoteVectorEnv(VectorEnv[Any, Any, Any]):
     ) -> tuple[Any, dict[str, Any]]:
         """Begin the next episode of each trial."""
         self._player.ignore(seed, options)
+        self._ended = set(range(self.num_envs))
         infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
-        self._begin(np.flatnonzero(~self._over).tolist(), infos)
+        self._begin(infos)
         return self._observations(), self._gathered(infos)
 
     def step(
@@ -315,35 +331,14 @@ class RemoteVectorEnv(VectorEnv[Any, Any, Any]):
             given = list(gymnasium.vector.utils.iterate(self.action_space, actions))
         if len(given) != n:
             raise InputError(f"actions: {n} are wanted, one for each trial, given {actions!r:.60}")
-        going = np.flatnonzero(~(self._ended | self._over)).tolist()
-        if going:  # first, since it may refuse an action, and nothing has changed then
-            self._go(going, [given[place] for place in going], rewards, ends, infos)
-        self._begin(np.flatnonzero(self._ended & ~self._over).tolist(), infos)
-        self._ended = ends[0] | ends[1]
+        going = [place for place in range(n) if place not in self._ended | self._player.over]
+        # First, since it may refuse an action, and nothing has changed then.
+        found = self._player.step(going, [given[place] for place in going]) if going else []
+        self._begin(infos)
+        for place, (_, reward, terminated, truncated, info) in zip(going, found, strict=True):
+            rewards[place], ends[:, place], infos[place] = reward, (terminated, truncated), info
+        self._ended = set(np.flatnonzero(ends.any(0)).tolist())
         return self._observations(), rewards, ends[0], ends[1], self._gathered(infos)
-
-    def _go(
-        self,
-        going: Sequence[int],
-        actions: Sequence[Any],
-        rewards: NDArray[Any],
-        ends: NDArray[Any],
-        infos: list[dict[str, Any]],
-    ) -> None:
-        try:
-            answer = self._player.step(going, actions)
-        except SaidNoError as err:
-            if err.code not in ("given_back", "forfeited"):
-                raise
-            answer = None
-        for at, place in enumerate(going):
-            if answer is None:  # each of them begins anew with its next reset, or goes on
-                ends[1, place], infos[place] = True, {"given_back": True}
-                continue
-            self._seen[place] = answer["value"][at]
-            rewards[place] = answer["reward"][at]
-            ends[:, place] = answer["terminated"][at], answer["truncated"][at]
-            infos[place] = answer["info"][at]
 
     def declare(
         self,
@@ -365,29 +360,19 @@ class RemoteVectorEnv(VectorEnv[Any, Any, Any]):
         del kwargs
         self._player.close()
 
-    def _begin(self, places: Sequence[int], infos: list[dict[str, Any]]) -> None:
-        try:
-            answer = self._player.reset(places) if places else {"value": (), "info": ()}
-        except SaidNoError as err:
-            if err.code != "over":
-                raise
-            for place in places if len(places) > 1 else ():  # it is of one of them
-                self._begin([place], infos)
-            if len(places) == 1:
-                self._over[places], self._ended[places] = True, False
-                self._seen[places[0]] = _zeros(self.single_observation_space)
-        else:
-            for place, seen, info in zip(places, answer["value"], answer["info"], strict=True):
-                self._seen[place], infos[place], self._ended[place] = seen, info, False
-        for place in np.flatnonzero(self._over).tolist():
-            infos[place]["over"] = True
-        if self._over.all():
-            self._player.left = 0
+    def _begin(self, infos: list[dict[str, Any]]) -> None:
+        """Begin the next episodes where one has ended before."""
+        places = sorted(self._ended - self._player.over)
+        for place, info in zip(places, self._player.reset(places) if places else (), strict=True):
+            infos[place] = info
+        for place in self._player.over:
+            infos[place] = {"over": True}
+        self._ended = set()
 
     def _observations(self) -> Any:  # noqa: ANN401
         space = self.single_observation_space
         out: Any = gymnasium.vector.utils.create_empty_array(space, n=self.num_envs)
-        return gymnasium.vector.utils.concatenate(space, self._seen, out)
+        return gymnasium.vector.utils.concatenate(space, self._player.seen, out)
 
     def _gathered(self, infos: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Infos by their key; Gymnasium's own way to gather them costs more than a step."""

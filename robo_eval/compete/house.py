@@ -317,9 +317,9 @@ class House:
     def rules(self) -> dict[str, Any]:
         """What everybody may know: nothing of levels, strengths, onsets and seeds."""
         its = self.competition
+        names = ("name", "description", "attempts", "opens", "closes", "beacon", "answer_grid_ms")
         return {
-            "name": its.name,
-            "description": its.description,
+            **{name: getattr(its, name) for name in names},
             "protocol": PROTOCOL,
             "version": robo_eval.__version__,
             "tasks": list(self.tasks),
@@ -327,14 +327,9 @@ class House:
             "condition": its.trials.condition,
             "hints": its.hints,
             "feedback": its.feedback,
-            "attempts": its.attempts,
-            "opens": its.opens,
-            "closes": its.closes,
             "commitment": self._commitment,
-            "beacon": its.beacon,
             "limits": its.limits.model_dump(),
             "most_trials_at_once": MOST_TRIALS,
-            "answer_grid_ms": its.answer_grid_ms,
             "answer_times": list(self._times),
         }
 

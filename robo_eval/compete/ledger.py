@@ -11,13 +11,14 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Self, TypeVar
 
 import yaml
 from pydantic import TypeAdapter, ValidationError
 from sqlalchemy import (
+    ColumnElement,
     Connection,
     Select,
     bindparam,
@@ -195,7 +196,7 @@ class Played:
         return episode_of([self.content.get(name) for name in COLUMNS], where=lambda: where)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Standing:
     """How a team stands.
 
@@ -437,10 +438,7 @@ class Ledger:
             if team.revoked_ns is None:
                 changed = update(TEAMS).where(TEAMS.c.number == team.number)
                 db.execute(changed.values(revoked_ns=self.now()))
-            open_ones = select(ATTEMPTS.c.number).where(
-                ATTEMPTS.c.team == team.number, ATTEMPTS.c.ended_ns.is_(None)
-            )
-            for number in db.scalars(open_ones).all():
+            for number in _unended(db, ATTEMPTS.c.team == team.number):
                 self._forfeit_open(db, number, "the team was withdrawn")
             return team.revoked_ns  # type: ignore[no-any-return]
 
@@ -533,10 +531,15 @@ class Ledger:
             raise Refusal(f"the competition opens at {moment_text(opens)}", "unopened")
         self._beacon(db)
 
+    @staticmethod
+    def _past(db: Connection, team: Team) -> list[Attempt]:
+        """The attempts of a team, the newest last."""
+        own = select(ATTEMPTS).where(ATTEMPTS.c.team == team.number).order_by(ATTEMPTS.c.number)
+        return [_attempt(row) for row in db.execute(own)]
+
     def _current(self, db: Connection, team: Team, now: int) -> Attempt:
         """The attempt of a team that goes on, or a new one."""
-        own = select(ATTEMPTS).where(ATTEMPTS.c.team == team.number).order_by(ATTEMPTS.c.number)
-        past = [_attempt(row) for row in db.execute(own)]
+        past = self._past(db, team)
         if past and past[-1].ended_ns is None:
             return past[-1]
         most = self.competition.attempts
@@ -548,7 +551,7 @@ class Ledger:
             raise Refusal(f"no attempt begins after the closing date, {closes}", "closed")
         start = {"team": team.number, "attempt": len(past) + 1, "started_ns": now}
         db.execute(insert(ATTEMPTS).values(**start, sha256=GENESIS))
-        found = _attempt(db.execute(own).all()[-1])
+        found = self._past(db, team)[-1]
         drawn = self._draw(found.attempt, self._beacon(db))
         db.execute(insert(TRIALS), [{"attempt": found.number, "trial": t.number} for t in drawn])
         return found
@@ -1008,15 +1011,13 @@ class Ledger:
         def work(db: Connection) -> list[int]:
             if _value(db, "closed_ns") is None:
                 _put(db, "closed_ns", str(self.now()))
-            open_ones = select(ATTEMPTS.c.number).where(ATTEMPTS.c.ended_ns.is_(None))
-            return list(db.scalars(open_ones))
+            return _unended(db)
+
+        def end(db: Connection, number: int) -> None:
+            self._forfeit_open(db, number, "the competition was closed")
 
         for number in self._write(work):
-            self._write(
-                lambda db, number=number: self._forfeit_open(  # type: ignore[misc]
-                    db, number, "the competition was closed"
-                )
-            )
+            self._write(partial(end, number=number))
 
     def reveal(self) -> dict[str, Any]:
         """What was promised, every attempt's end, and who stood how; closes what is open.
@@ -1062,25 +1063,23 @@ class Ledger:
         now, closes = self.now(), self.competition.closes_ns
         if _value(db, "revealed_ns") is not None:
             told = "The competition has ended and its seeds are revealed: anybody may check it."
-            return Standing(state="revealed", sentence=told, owner="organiser", deadline_ns=None)
+            return Standing("revealed", told, "organiser", None)
         if _value(db, "closed_ns") is not None:
             told = "The competition is closed; the organiser reveals the seeds next."
-            return Standing(state="closed", sentence=told, owner="organiser", deadline_ns=closes)
+            return Standing("closed", told, "organiser", closes)
         try:
             self._check_may_play(db, None, now)
         except Refusal as err:
             deadline = self.competition.opens_ns if err.code == "unopened" else closes
-            sentence = f"{str(err)[:1].upper()}{str(err)[1:]}."
-            return Standing(
-                state=err.code, sentence=sentence, owner="organiser", deadline_ns=deadline
-            )
+            told = f"{str(err)[:1].upper()}{str(err)[1:]}."
+            return Standing(err.code, told, "organiser", deadline)
         if now >= closes:
             told = (
                 "No attempt begins any more; those that began may go on until the organiser closes."
             )
-            return Standing(state="late", sentence=told, owner="organiser", deadline_ns=None)
+            return Standing("late", told, "organiser", None)
         told = "The competition is open: attempts may begin until the closing date."
-        return Standing(state="open", sentence=told, owner="team", deadline_ns=closes)
+        return Standing("open", told, "team", closes)
 
     def _standing(self, db: Connection, team: Team) -> Standing:
         now, closes = self.now(), self.competition.closes_ns
@@ -1090,12 +1089,10 @@ class Ledger:
             return phase
         if own.revoked_ns is not None:
             told = "The team was withdrawn; what it played stays visible."
-            return Standing(state="withdrawn", sentence=told, owner="organiser", deadline_ns=None)
+            return Standing("withdrawn", told, "organiser", None)
         if phase.state == "closed":
             return phase
-        past = db.execute(
-            select(ATTEMPTS).where(ATTEMPTS.c.team == team.number).order_by(ATTEMPTS.c.number)
-        ).all()
+        past = self._past(db, team)
         if past and past[-1].ended_ns is None:
             return self._playing(db, past[-1], now)
         if phase.state in ("unopened", "beacon"):
@@ -1103,14 +1100,14 @@ class Ledger:
         most = self.competition.attempts
         if len(past) < most and now < closes:
             told = f"The team may begin attempt {len(past) + 1} of {most}."
-            return Standing(state="ready", sentence=told, owner="team", deadline_ns=closes)
+            return Standing("ready", told, "team", closes)
         told = (
             f"The team has ended {counted(len(past), 'attempt')} of {most}; the organiser closes"
             " the competition and reveals the seeds next."
         )
-        return Standing(state="finished", sentence=told, owner="organiser", deadline_ns=closes)
+        return Standing("finished", told, "organiser", closes)
 
-    def _playing(self, db: Connection, attempt: Any, now: int) -> Standing:  # noqa: ANN401
+    def _playing(self, db: Connection, attempt: Attempt, now: int) -> Standing:
         rows = db.execute(select(TRIALS).where(TRIALS.c.attempt == attempt.number)).all()
         n = self.competition.trials.episodes
         left = sum(n - row.episode for row in rows if row.state == "open")
@@ -1128,9 +1125,9 @@ class Ledger:
         due = [row.due_ns for row in rows if row.state == "open" and row.due_ns is not None]
         deadline = min(due, default=self.competition.closes_ns)
         if due and now > deadline:
-            late = f"{told} A deadline has passed; its trial is about to be forfeited."
-            return Standing(state="late", sentence=late, owner="server", deadline_ns=deadline)
-        return Standing(state="playing", sentence=told, owner="team", deadline_ns=deadline)
+            told += " A deadline has passed; its trial is about to be forfeited."
+            return Standing("late", told, "server", deadline)
+        return Standing("playing", told, "team", deadline)
 
     # Transactions --------------------------------------------------------------------------------
 
@@ -1239,6 +1236,11 @@ def is_novel(trial: TrialDraw, played: Played) -> bool:
     """What feedback tells of an episode; one that ended before its novelty began is normal."""
     row = played.row
     return trial.episodes[played.episode].is_novel and not never_began(row.novelty, row.ticks)
+
+
+def _unended(db: Connection, *which: ColumnElement[bool]) -> Sequence[int]:
+    """Numbers of the attempts that go on."""
+    return db.scalars(select(ATTEMPTS.c.number).where(ATTEMPTS.c.ended_ns.is_(None), *which)).all()
 
 
 def _open_trials(db: Connection, attempt: int) -> Sequence[Any]:

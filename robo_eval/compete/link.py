@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import logging
 import os
@@ -63,7 +64,6 @@ class Link:
     Attributes:
         url: Where it is.
         welcome: What the hello was answered.
-        fresh: Whether the server has forgotten what was under way; the reader sets it back.
     """
 
     def __init__(
@@ -84,7 +84,6 @@ class Link:
         self._socket: socket.socket | None = None
         self._protocol: Any = None
         self.welcome: dict[str, Any] = {}
-        self.fresh = False
         self._connect()
 
     def ask(self, kind: str, value: object = None, **fields: Any) -> dict[str, Any] | None:  # noqa: ANN401
@@ -117,7 +116,6 @@ class Link:
                 session = self.welcome.get("session")
                 self._reconnect(begin_s)
                 if self.welcome.get("session") != session:
-                    self.fresh = True
                     return None
 
     def close(self) -> None:
@@ -129,7 +127,7 @@ class Link:
         self._hang_up()
 
     def _reconnect(self, begin_s: float) -> None:
-        for pause_s in (*_PAUSES_S, *[_PAUSES_S[-1]] * int(self._patience_s)):
+        for pause_s in itertools.chain(_PAUSES_S, itertools.repeat(_PAUSES_S[-1])):
             try:
                 self._connect()
             except (CompetitionError, _LostError, SaidNoError) as err:

@@ -15,9 +15,6 @@ from robo_eval.compete.room import Room
 from robo_eval.core.door import json_of
 
 _CODES: Final[Mapping[str, str]] = {
-    "INVALID_JSON": "INVALID_JSON",
-    "UNKNOWN_TYPE": "UNKNOWN_TYPE",
-    "VALIDATION_ERROR": "VALIDATION_ERROR",
     "bad_action": "VALIDATION_ERROR",
     "not_reset": "EXECUTION_ERROR",
     "over": "EXECUTION_ERROR",
@@ -72,7 +69,8 @@ class OpenEnvCaller(Caller):
     async def _send(self, frame: str | bytes) -> None:
         said = json.loads(frame)
         if said["type"] == "error":
-            code = _CODES.get(said["code"], "SESSION_ERROR")
+            code = said["code"]  # in capitals it is of that framing already
+            code = code if code.isupper() else _CODES.get(code, "SESSION_ERROR")
             answer = {"type": "error", "data": {"message": said["message"], "code": code}}
         else:
             names = ("observation", "reward", "terminated", "truncated", "info")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 import time
 from typing import TYPE_CHECKING, Any
@@ -123,4 +122,4 @@ def agent_made_by(factory: str) -> Any:  # noqa: ANN401 - anything that `play` t
 
 
 def _mean(values: list[float]) -> float | None:
-    return math.fsum(values) / len(values) if values else None
+    return statistics.fmean(values) if values else None
