@@ -228,6 +228,7 @@ class Arena:
 
     Attributes:
         lost: How many have died or hung since the start.
+        numbers: Those of jobs, each used once.
     """
 
     def __init__(
@@ -238,7 +239,7 @@ class Arena:
         self._far = None if ray is None else Far(ray)
         self._limit_s = limit_s
         self.hands: list[Hand] = []
-        self._numbers = itertools.count(1)
+        self.numbers = itertools.count(1)
         self._watch: asyncio.Task[None] | None = None
         self.lost = 0
 
@@ -282,17 +283,13 @@ class Arena:
         hand.rooms += 1
         return hand
 
-    def job(self, room: int, kind: str, **fields: Any) -> Job:  # noqa: ANN401 - of a Job
-        """A job with a number of its own."""
-        return Job(number=next(self._numbers), room=room, kind=kind, **fields)
-
     async def spaces(self, tasks: Sequence[TaskPlan]) -> list[Mapping[str, Any]]:
         """What the environment of each task says of its spaces, in JSON.
 
         Raises:
             CheckFailedError: If an environment cannot be made.
         """
-        job = self.job(0, "spaces", places=range(len(tasks)), given=tasks)
+        job = Job(next(self.numbers), 0, "spaces", range(len(tasks)), tasks)
         answer = await self.hands[0].ask(job)
         for place, why in answer.broken.items():
             raise CheckFailedError(f"tasks.{place}: {tasks[place].env} cannot be made: {why}")

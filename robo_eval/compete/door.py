@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+import time
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import asdict
@@ -129,18 +130,18 @@ class Pace:
     """Holds a team to a number of steps a second, on the average."""
 
     def __init__(self, steps_per_s: float | None) -> None:
-        self._per_s = steps_per_s
+        self.per_s = steps_per_s
         self._free_s = 0.0
 
     async def wait(self, steps: int) -> None:
         """Wait until so many steps are due."""
-        if self._per_s is None:
+        if self.per_s is None:
             return
         now_s = asyncio.get_running_loop().time()
         self._free_s = max(self._free_s, now_s - 1.0)  # a second that was not used may be made up
         if self._free_s > now_s:
             await asyncio.sleep(self._free_s - now_s)
-        self._free_s += steps / self._per_s
+        self._free_s += steps / self.per_s
 
 
 class Caller:
@@ -159,7 +160,6 @@ class Caller:
         self._pace = Pace(house.limits.steps_per_s)
         self._closing: asyncio.Task[None] | None = None
         self._line: Direct | None = None
-        self._alone = asyncio.Lock()
 
     async def serve(self) -> None:
         """Answer until one of the two leaves."""
@@ -187,7 +187,7 @@ class Caller:
             del house.evict[self._number]
             house.open[team.name] -= 1
             if room is not None:
-                async with self._alone:  # what is under way is kept first
+                async with room.alone:  # what is under way is kept first
                     await house.leave(room, self._number)
 
     def evict(self) -> None:
@@ -227,31 +227,36 @@ class Caller:
             raise _numbered(err, message) from err
         await self._send(await room.welcome(message))
         self._line = self._socket.scope["extensions"].get(DIRECT)
-        if self._line is not None:
-            self._line.taker = partial(self._taken, room, team)
+        if self._line is not None and not self._grid_s and self._pace.per_s is None:
+            self._line.taker = partial(self._taken, room, team, self._line)
         return room
 
-    def _taken(self, room: Room, team: Team, frame: str | bytes) -> bool:
+    def _taken(self, room: Room, team: Team, line: Direct, frame: str | bytes) -> bool:
         """Answer a step at once; all else, and what comes too early, `serve` has its turn with."""
-        if self._alone.locked() or room.connection != self._number:
+        if room.is_busy or room.connection != self._number:
             return False
         try:
             message = message_of(frame)
         except RefusedError:
             return False
         if isinstance(message, Step):
-            at_once(self._step(room, team, message))
+            at_once(self._step(room, team, line, message))
             return True
         return False
 
-    async def _step(self, room: Room, team: Team, message: Step) -> None:
+    async def _step(self, room: Room, team: Team, line: Direct, message: Step) -> None:
+        room.heard_s = time.monotonic()
         try:
-            await self._reply(room, team, message)
-        except WebSocketDisconnect:
-            pass
+            frame = await room.answer(message)
+        except RefusedError as err:
+            frame = _numbered(err, message).frame
+            await self._house.note(team, err.code, str(err))
         except Exception:  # noqa: BLE001 - whatever it is ends the connection, as elsewhere
             _LOG.exception("a step of team %s", team.name)
             await self._socket.close()
+            return
+        room.heard_s = time.monotonic()
+        line.say(frame)
 
     async def _received(self, team: Team) -> Message:
         """The next message."""
@@ -267,12 +272,10 @@ class Caller:
         frame = received.get("text")
         return received["bytes"] if frame is None else str(frame)
 
-    async def _reply(self, room: Room, team: Team, message: Message | None = None) -> None:
-        """Answer a message, or the next one that comes."""
+    async def _reply(self, room: Room, team: Team) -> None:
+        """Answer the next message."""
         try:
-            message = message or await self._received(team)
-            async with self._alone:
-                await self._answer(room, message)
+            await self._answer(room, await self._received(team))
         except RefusedError as err:
             if err.ends:
                 raise
@@ -280,8 +283,7 @@ class Caller:
             await self._send(err.frame)
 
     async def _answer(self, room: Room, message: Message) -> None:
-        loop = asyncio.get_running_loop()
-        begin_s = room.heard_s = loop.time()
+        begin_s = room.heard_s = time.monotonic()
         await self._pace.wait(len(getattr(message, "trials", ())))
         if room.connection != self._number:
             raise WebSocketDisconnect(REPLACED)
@@ -290,9 +292,9 @@ class Caller:
         except RefusedError as err:
             raise _numbered(err, message) from err
         if self._grid_s:
-            late_s = math.ceil((loop.time() - begin_s) / self._grid_s) * self._grid_s
-            await asyncio.sleep(begin_s + late_s - loop.time())
-        room.heard_s = loop.time()
+            late_s = math.ceil((time.monotonic() - begin_s) / self._grid_s) * self._grid_s
+            await asyncio.sleep(begin_s + late_s - time.monotonic())
+        room.heard_s = time.monotonic()
         await self._send(frame)
 
     async def _refuse(self, team: Team, err: RefusedError) -> None:
@@ -305,9 +307,7 @@ class Caller:
             pass
 
     async def _send(self, frame: str | bytes) -> None:
-        if self._line is not None and self._line.writable.is_set():
-            self._line.say(frame)
-        elif isinstance(frame, str):
+        if isinstance(frame, str):
             await self._socket.send_text(frame)
         else:
             await self._socket.send_bytes(frame)

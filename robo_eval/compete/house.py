@@ -195,7 +195,7 @@ class House:
         """Have a room's connection be this one; an older one of the team is closed."""
         self._evict(room)
         room.connection = connection
-        room.heard_s = asyncio.get_running_loop().time()
+        room.heard_s = time.monotonic()
         return room
 
     def _evict(self, room: Room) -> None:
@@ -225,7 +225,7 @@ class House:
         if room.connection != connection:
             return
         room.connection = None
-        room.heard_s = asyncio.get_running_loop().time()
+        room.heard_s = time.monotonic()
         if room.is_rehearsal:
             await room.leave()
         else:
@@ -275,18 +275,17 @@ class House:
 
     async def _look(self) -> None:
         """Forfeit what was left or takes too long, forget who has gone, and say that we live."""
-        loop = asyncio.get_running_loop()
         beat_s = 0.0
         while True:
             await asyncio.sleep(_LOOK_S)
             try:
-                if loop.time() >= beat_s:
-                    beat_s = loop.time() + _BEAT_S
+                if time.monotonic() >= beat_s:
+                    beat_s = time.monotonic() + _BEAT_S
                     await self.store(self.ledger.beat, self._name)
                 if await self.store(self.ledger.sweep):
                     await self._drop_forfeited()
                 for room in list(self._rooms.values()):
-                    await self._look_at(room, loop.time() - room.heard_s)
+                    await self._look_at(room, time.monotonic() - room.heard_s)
             except RefusedError:
                 pass  # it was logged where it came up, and is tried again
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from robo_eval.compete.messages import (
     Reset,
     Step,
 )
-from robo_eval.compete.worlds import Answer, Ended, Start
+from robo_eval.compete.worlds import Answer, Ended, Job, Start
 
 if TYPE_CHECKING:
     from robo_eval.compete.house import House
@@ -66,7 +67,8 @@ class Room:
 
     Attributes:
         session: By which a client that comes back is known.
-        heard_s: When it was heard last, or left, on the loop's clock.
+        heard_s: When it was heard last, or left, on the clock of `time.monotonic`.
+        alone: Held while something is answered or changed.
         connection: The number of the connection that is in; None while nobody is.
     """
 
@@ -79,10 +81,10 @@ class Room:
         self.places = [Place(self._next()) for _ in range(hello.trials)]
         self.number = next(house.numbers)
         self.session = secrets.token_hex(8)
-        self.heard_s = asyncio.get_running_loop().time()
+        self.heard_s = time.monotonic()
         self.connection: int | None = None
         self.is_text = hello.text
-        self._alone = asyncio.Lock()
+        self.alone = asyncio.Lock()
         self._last: tuple[int, str | bytes] = (-1, b"")
         self._hand: Hand | None = None
         self._left: int | None = None  # None where it is to be counted again
@@ -103,7 +105,7 @@ class Room:
     @property
     def is_busy(self) -> bool:
         """Whether it waits for us."""
-        return self._alone.locked()
+        return self.alone.locked()
 
     def holds(self, turns: Sequence[Turn]) -> bool:
         """Whether these are the trials that are played here: nobody else has ended one."""
@@ -113,7 +115,7 @@ class Room:
 
     async def welcome(self, hello: Hello) -> str | bytes:
         """What a hello is answered; from here on messages are counted from its number."""
-        async with self._alone:  # what the connection before has asked is answered first
+        async with self.alone:  # what the connection before has asked is answered first
             if hello.session != self.session:
                 self._last = (hello.id, b"")
                 self.session = secrets.token_hex(8)
@@ -137,7 +139,7 @@ class Room:
         Raises:
             RefusedError: If it is not taken.
         """
-        async with self._alone:
+        async with self.alone:
             last, frame = self._last
             if message.id == last and frame:
                 return frame
@@ -289,9 +291,8 @@ class Room:
         if self._hand is None:
             self._hand = await self._house.arena.seat()
         head = {"type": "state", "id": number, "trials": list(places), "left": self.left}
-        job = self._house.arena.job(
-            self.number, kind, places=places, given=given, head=head, is_text=self.is_text
-        )
+        arena = self._house.arena
+        job = Job(next(arena.numbers), self.number, kind, places, given, head, self.is_text)
         try:
             return await self._hand.ask(job)
         except WorldLostError as err:
@@ -319,7 +320,7 @@ class Room:
 
     async def forfeit(self, number: int, why: str) -> None:
         """The team's fault: the trial ends by the rules, and the next one comes."""
-        async with self._alone:
+        async with self.alone:
             place = self.places[number]
             turn = place.turn
             if turn is None:
@@ -334,7 +335,7 @@ class Room:
     async def _close(self, number: int) -> None:
         place = self.places[number]
         if place.is_open and self._hand is not None and self._hand.is_alive:
-            self._hand.ask(self._house.arena.job(self.number, "close", places=[number]))
+            self._hand.ask(Job(next(self._house.arena.numbers), self.number, "close", [number]))
         place.is_open = False
 
     async def leave(self) -> None:

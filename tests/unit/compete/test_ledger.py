@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import stat
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
@@ -40,6 +42,22 @@ def test_an_attempt_is_played_once_and_its_rows_are_whole(ledger, contest):
         "RoboEval/CartPole3D-v0",
     )
     assert len({link.row.episode_id for link in links}) == 20
+
+
+def test_the_disk_keeps_what_was_played_with_the_next_sweep(ledger, contest, monkeypatch):
+    kept: list[Path] = []
+
+    def fsync(number: int) -> None:
+        kept.append(Path(f"/proc/self/fd/{number}").readlink())
+
+    turn = _first(ledger.claim(contest.team(ledger, "alice"), "s"))
+    monkeypatch.setattr(os, "fsync", fsync)
+    turn = ledger.begin(turn)
+    turn = ledger.record(turn, ledger.row(turn, **contest.measured(0.5)), packed([1]))
+    assert kept == []
+    ledger.sweep()
+    ledger.declare(turn.attempt, turn.trial.number, 0, 0.5)
+    assert kept == [ledger.folder.absolute() / "competition.db-wal"] * 2
 
 
 def test_recording_twice_keeps_one_row(ledger, contest):

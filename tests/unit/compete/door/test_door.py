@@ -332,6 +332,39 @@ def test_the_same_number_again_gets_the_same_answer(shared: Any, raw: Any) -> No
     assert client.ask("step", trials=[0], actions=[1]) == first
 
 
+def test_who_does_not_wait_for_answers_gets_them_in_order(shared: Any, raw: Any) -> None:
+    client = raw(shared.url, shared.team())
+    client.hello()
+    client.ask("reset", trials=[0])
+    kinds = ["step", "step", "reset", "step", "declare", "step"]
+    fields = {"declare": {"trial": 0, "probability": 0.5}}
+    for number, kind in enumerate(kinds, start=2):
+        given = fields.get(kind, {"trials": [0]})
+        actions = {"actions": [0]} if kind == "step" else {}
+        client.socket.send(encode({"type": kind, "id": number, **given, **actions}))
+    answers = [client.hear() for _ in kinds]
+    assert [answer["id"] for answer in answers] == list(range(2, 8))
+    states = ["state", "state", "state", "state", "error", "state"]
+    assert [answer["type"] for answer in answers] == states
+    assert answers[2]["observation"] == answers[1]["observation"]  # it goes on where it was
+
+
+def test_a_batch_begins_only_where_an_episode_has_ended(shared: Any) -> None:
+    envs = gymnasium.make_vec(
+        "RoboEval/Remote-v0", num_envs=2, vectorization_mode="vector_entry_point",
+        url=shared.url, token=shared.team(),
+    )  # fmt: skip
+    envs.reset()
+    asked: list[str] = []
+    link = envs.unwrapped._player._link
+    ask = link.ask
+    link.ask = lambda kind, *given, **fields: asked.append(kind) or ask(kind, *given, **fields)
+    envs.step(np.zeros(2, dtype=np.int64))
+    envs.step(np.zeros(2, dtype=np.int64))
+    assert asked == ["step", "step"]
+    envs.close()
+
+
 def test_several_trials_at_once(shared: Any) -> None:
     token = shared.team("batch")
     envs = gymnasium.make_vec(
