@@ -119,10 +119,8 @@ class _Player:
         self, place: int, probability: float, threshold: float, report: Mapping[str, Any] | None
     ) -> None:
         """Speak for the episode that has just ended."""
-        values = declared(probability, threshold, report)
-        spoken = dict(zip(("probability", "threshold", "report"), values, strict=True))
-        fields = {"trial": _whole(place), **spoken}
-        self._insist("declare", **fields)
+        spoken = declared(probability, threshold, report)
+        self._insist("declare", trial=_whole(place), **spoken)
 
     def feedback(self, place: int) -> dict[str, Any]:
         """Whether the episode that has just ended was novel."""

@@ -29,7 +29,8 @@ class Direct(WebSocketsSansIOProtocol):
         """Tell the application where it is."""
         super().handle_connect(event)
         if self.response.status_code == 101:
-            self.scope["extensions"][DIRECT] = self  # type: ignore[index, typeddict-item]
+            extensions: Any = self.scope["extensions"]
+            extensions[DIRECT] = self
 
     def send_receive_event_to_app(self) -> None:
         """A message is complete."""

@@ -14,6 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, Final
 
+from gymnasium import Space
+
 import robo_eval
 from robo_eval.compete.arena import Arena
 from robo_eval.compete.draw import EpisodeDraw, Secret, TrialDraw, draw
@@ -43,6 +45,7 @@ class House:
     Attributes:
         numbers: Numbers of rooms and connections, each used once.
         tasks: What the environments say of their spaces.
+        actions: The action space of each task.
         problem: Why it could not start.
         passes: Tokens of the server's own players, which are of this process alone.
     """
@@ -54,6 +57,7 @@ class House:
         self.limits = ledger.competition.limits
         self.numbers = itertools.count(1)
         self.tasks: Sequence[Mapping[str, Any]] = ()
+        self.actions: Sequence[Space[Any]] = ()
         self.passes: dict[str, Team] = {}
         self.open: Counter[str] = Counter()
         self._name = name
@@ -80,6 +84,7 @@ class House:
     async def _begin(self) -> None:
         await self.arena.start()
         self.tasks = await self.arena.spaces(self.competition.tasks)
+        self.actions = [space_of(task["action_space"]) for task in self.tasks]
         await self.store(self.ledger.serve, self._name)
         self._commitment = (await self.store(self.ledger.meta))["commitment"]
         self._watch = asyncio.create_task(self._look())
@@ -264,8 +269,8 @@ class House:
         """How the next episode of a trial begins, and what its client is told of it."""
         trial, episode = turn.trial, turn.episode
         told: dict[str, Any] = {"episode_index": episode}
-        if trial.condition == "given":
-            told["novel"] = trial.onset is not None and episode >= trial.onset
+        if (indicator := trial.place(episode).indicator) is not None:
+            told["novel"] = indicator
         kinds = self.setting_of(turn).keywords
         kind = kinds.index(trial.keywords_of(episode))
         hints = self.competition.hints + 1 if told.get("novel") else 0

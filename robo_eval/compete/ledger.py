@@ -1008,7 +1008,7 @@ class Ledger:
     def close(self) -> None:
         """End the competition: nothing is played any more, what is open is forfeited."""
 
-        def work(db: Connection) -> list[int]:
+        def work(db: Connection) -> Sequence[int]:
             if _value(db, "closed_ns") is None:
                 _put(db, "closed_ns", str(self.now()))
             return _unended(db)

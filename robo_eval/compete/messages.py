@@ -97,7 +97,7 @@ class Declare(_Message):
     """Its `levels`, `entity`, `attribute` and `change`."""
 
     @property
-    def checked(self) -> tuple[float, float, dict[str, Any] | None]:
+    def checked(self) -> dict[str, Any]:
         """Probability, threshold and report, as agents of a plan declare them.
 
         Raises:
@@ -109,27 +109,23 @@ class Declare(_Message):
             raise RefusedError("bad_declaration", str(err)) from err
 
 
-def declared(
-    probability: object, threshold: object, report: object
-) -> tuple[float, float, dict[str, Any] | None]:
-    """Probability, threshold and report, as agents of a plan declare them.
+def declared(probability: object, threshold: object, report: object) -> dict[str, Any]:
+    """Probability, threshold and report by name, as agents of a plan declare them.
 
     Raises:
         InputError: If they cannot be used; the message names the field.
     """
     if not isinstance(report, Mapping | None):
         raise InputError(f"declare(): report: must be like {_REPORT}, given {report!r:.60}")
+    stated = {**(report or {}), "probability": probability, "threshold": threshold}
     try:
-        found = checked_declaration(
-            {**(report or {}), "probability": probability, "threshold": threshold}
-        )
+        found = checked_declaration(stated) or {}
     except InputError as err:
         if not report:
             raise
         raise InputError(f"{err}; a report is like {_REPORT}") from err
-    assert found is not None
-    spoken = found.pop("probability"), found.pop("threshold")
-    return *spoken, found or None
+    spoken = {name: found.pop(name) for name in ("probability", "threshold")}
+    return {**spoken, "report": found or None}
 
 
 class Feedback(_Message):

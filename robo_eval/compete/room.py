@@ -23,7 +23,9 @@ from robo_eval.compete.messages import (
     Reset,
     Step,
 )
+from robo_eval.compete.spaces import action_of
 from robo_eval.compete.worlds import Answer, Ended, Job, Start
+from robo_eval.core.errors import InputError
 
 if TYPE_CHECKING:
     from robo_eval.compete.house import House
@@ -198,10 +200,16 @@ class Room:
         idle = [number for number in message.trials if not self.places[number].is_playing]
         if idle:
             raise RefusedError("not_reset", f"trials {idle}: no episode is under way; reset first")
-        answer = await self._ask("step", message.trials, message.given, message.id)
-        if answer.refused:
-            raise RefusedError("bad_action", answer.refused)
-        return await self._took(answer)
+        actions = list(map(self._action, message.trials, message.given))
+        return await self._took(await self._ask("step", message.trials, actions, message.id))
+
+    def _action(self, number: int, given: object) -> Any:  # noqa: ANN401 - of any space
+        turn = self.places[number].turn
+        assert turn is not None
+        try:
+            return action_of(self._house.actions[turn.trial.task], given)
+        except InputError as err:
+            raise RefusedError("bad_action", f"trial {number}: {err}") from err
 
     async def _took(self, answer: Answer) -> str | bytes:
         """Keep what has ended, before its client hears of it."""
@@ -239,7 +247,7 @@ class Room:
                 "no_episode", f"trial {message.trial}: no episode has just ended, or it was spoken"
                 " for; declare once, after its last step and before the next reset"
             )  # fmt: skip
-        await self._store(self._house.ledger.declare, *place.ended, *message.checked)
+        await self._store(partial(self._house.ledger.declare, *place.ended, **message.checked))
         place.is_spoken_for = True
         return encode({"type": "declared", "id": message.id})
 

@@ -17,9 +17,9 @@ import numpy as np
 
 from robo_eval.agents.wire import encode
 from robo_eval.compete.replay import packed
-from robo_eval.compete.spaces import action_of, as_json
+from robo_eval.compete.spaces import as_json
 from robo_eval.core.canonical import canonical_json
-from robo_eval.core.errors import InputError, said
+from robo_eval.core.errors import said
 from robo_eval.core.kinds import EndReason
 from robo_eval.core.plan import TaskPlan
 from robo_eval.log.planned_row import declared, measured, physical_state, tick_s_of
@@ -102,7 +102,6 @@ class Answer(NamedTuple):
         number: The number of the job.
         frame: The message that is to be sent.
         ended: Episodes that have ended by it.
-        refused: Why nothing was done, if what was given is at fault.
         broken: Worlds that broke, and how; it is not the team's fault.
         found: What was asked for, if it was no message.
     """
@@ -110,7 +109,6 @@ class Answer(NamedTuple):
     number: int
     frame: str | bytes = b""
     ended: Sequence[Ended] = ()
-    refused: str = ""
     broken: Mapping[int, str] = {}
     found: Any = None
 
@@ -157,11 +155,6 @@ class World:
         self.env = self._envs[0]
         self.last: tuple[Any, ...] | None = None
         self._start: Start | None = None
-
-    @property
-    def is_playing(self) -> bool:
-        """Whether an episode is under way."""
-        return self._start is not None
 
     def reset(self, start: Start | None) -> tuple[Any, ...]:
         """Begin an episode; without a start, what the one under way has come to."""
@@ -264,49 +257,20 @@ class Stand:
 
     def go_on(self, work: _Work) -> Answer | None:
         """Do the next part of a job; its answer after the last one."""
-        job = work.job
-        try:
-            if work.at == 0:
-                self._check(job)
-        except InputError as err:
-            return Answer(number=job.number, refused=str(err))
-        except Exception as err:  # noqa: BLE001 - of what was given: nothing was done yet
-            return Answer(number=job.number, refused=f"this is no action: {said(err)}")
+        job, end_s = work.job, time.perf_counter() + _PART_S
+        while work.at < len(job.places):
+            if work.at and time.perf_counter() > end_s:
+                return None
+            self._do(work, job.places[work.at], job.given[work.at] if job.given else None)
+            work.at += 1
         frame: str | bytes = b""
-        try:
-            end_s = time.perf_counter() + _PART_S
-            while work.at < len(job.places):
-                self._do(work, job.places[work.at], job.given[work.at] if job.given else None)
-                work.at += 1
-                if time.perf_counter() > end_s and work.at < len(job.places):
-                    return None
-            if job.kind in ("reset", "step"):
+        if job.kind in ("reset", "step"):
+            try:
                 frame = self._answered(job, work.seen)
-        except Exception as err:  # noqa: BLE001 - it is not the team's fault, and others go on
-            broken = dict.fromkeys(job.places, said(err))
-            return Answer(number=job.number, ended=work.ended, broken=broken)
-        return Answer(
-            number=job.number,
-            frame=frame,
-            ended=work.ended,
-            broken=work.broken,
-            found=work.seen if job.kind == "spaces" else None,
-        )
-
-    def _check(self, job: Job) -> None:
-        """Refuse a whole job before any of it is done."""
-        if job.kind == "step":
-            actions: list[Any] = []
-            for place, given in zip(job.places, job.given, strict=True):
-                world = self._worlds[job.room, place]
-                if not world.is_playing:
-                    raise InputError(f"trial {place}: no episode is under way; reset it first")
-                try:
-                    actions.append(action_of(world.env.action_space, given))
-                except InputError as err:
-                    raise InputError(f"trial {place}: {err}") from err
-            assert isinstance(job.given, list)
-            job.given[:] = actions
+            except Exception as err:  # noqa: BLE001 - of what an environment gave; others go on
+                work.broken = dict.fromkeys(job.places, said(err))
+        found = work.seen if job.kind == "spaces" else None
+        return Answer(job.number, frame, work.ended, work.broken, found)
 
     def _do(self, work: _Work, place: int, given: Any) -> None:  # noqa: ANN401
         job, key = work.job, (work.job.room, place)
