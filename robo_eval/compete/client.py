@@ -124,8 +124,7 @@ class _Player:
 
     def feedback(self, place: int) -> dict[str, Any]:
         """Whether the episode that has just ended was novel."""
-        while (answer := self._link.ask("feedback", trial=_whole(place))) is None:
-            self._link.fresh = False
+        answer = self._insist("feedback", trial=_whole(place))
         return {name: answer[name] for name in ("novel", "left")}
 
     def ignore(self, seed: object, options: object) -> None:

@@ -13,7 +13,7 @@ import gymnasium
 from robo_eval.compete.arena import Arena
 from robo_eval.compete.competition import Competition
 from robo_eval.compete.draw import Secret, draw
-from robo_eval.compete.worlds import Answer, Setting, Start
+from robo_eval.compete.worlds import Answer, Job, Setting, Start
 from robo_eval.core.errors import CheckFailedError
 from robo_eval.core.wording import counted
 from robo_eval.stats.proportions import wilson_interval
@@ -56,7 +56,7 @@ async def measured(
     task, hand = competition.tasks[place], await arena.seat()
 
     async def ask(kind: str, given: Any) -> Answer:  # noqa: ANN401 - of a Job
-        answer = await hand.ask(arena.job(room, kind, places=[0], given=[given]))
+        answer = await hand.ask(Job(next(arena.numbers), room, kind, [0], [given]))
         for why in answer.broken.values():
             raise CheckFailedError(f"{task.env}: broke while it was measured: {why}")
         return answer
@@ -96,6 +96,6 @@ async def _step_s(ask: _Ask, space: gymnasium.Space[Any], kind: int) -> float:
         begin_s = loop.time()
         answer = await ask("step", action)
         took_s.append(loop.time() - begin_s)
-        if answer.refused or answer.ended:
+        if answer.ended:
             break
     return statistics.median(took_s)
