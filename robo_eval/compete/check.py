@@ -12,8 +12,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from robo_eval.compete.competition import Competition
 from robo_eval.compete.draw import TrialDraw
-from robo_eval.compete.ledger import REVEAL, Attempt, Ledger, Played, Refusal, is_novel
+from robo_eval.compete.ledger import (
+    REVEAL,
+    Attempt,
+    Ledger,
+    Played,
+    Refusal,
+    is_novel,
+    means_novel,
+)
 from robo_eval.compete.replay import differences, unpacked
 from robo_eval.compete.scores import is_damaged, numbers, quality_of_row
 from robo_eval.core.canonical import canonical_json
@@ -216,7 +225,7 @@ def _attempt(
             continue
         yield from _episode(ledger, drawn[link.trial], team, who, link, found)
         ended[link.trial] += link.run == runs.get(link.trial, (0, 0))[0]
-    yield from _feedback(ledger.competition.feedback, drawn, who, spoken)
+    yield from _feedback(ledger.competition, drawn, who, spoken)
     if last != attempt.sha256:
         yield "end", f"{who}: its last links are missing"
     if chains is not None and chains.get(str(attempt.number)) != last:
@@ -229,7 +238,7 @@ def _attempt(
 
 
 def _feedback(
-    most: int,
+    its: Competition,
     drawn: Sequence[TrialDraw],
     who: str,
     spoken: Sequence[tuple[Played, Played | None]],
@@ -237,19 +246,25 @@ def _feedback(
     """Whether teams were told no more of episodes that had just ended than they may, and the truth.
 
     Args:
-        most: How often in a trial.
+        its: Whose rules hold.
         drawn: The trials.
         who: Team and attempt.
         spoken: What is no episode, each with the last episode of its run before it.
     """
     n: Counter[tuple[int, int]] = Counter()
+    declared: set[tuple[int, int]] = set()
     for link, ended in spoken:
+        run = (link.trial, link.run)
         if link.kind != "feedback":
+            with suppress(LookupError, TypeError):  # of another form, which its chain tells
+                declared |= {run} if means_novel(link.content) else set()
             continue
-        n[link.trial, link.run] += 1
+        n[run] += 1
         said = f"{_name(who, link)}: feedback"
-        if n[link.trial, link.run] > most:
-            yield "budget", f"{said} was given more often than {most} times in a trial"
+        if n[run] > its.feedback:
+            yield "budget", f"{said} was given more often than {its.feedback} times in a trial"
+        if its.trials.condition == "system" and run not in declared:
+            yield "undeclared", f"{said} was given before novelty was declared in the trial"
         with suppress(InputError, LookupError):  # it is told of the episode itself
             novel = None
             if ended is not None and ended.episode == link.episode:

@@ -707,9 +707,7 @@ class Ledger:
             if left <= 0:
                 raise Refusal(f"of {counted(most, 'episode')} of a trial it is told", "no_feedback")
             if not is_given and not any(
-                one["probability"] >= one["threshold"]
-                for (kind, _), one in said.items()
-                if kind == "declare"
+                kind == "declare" and means_novel(one) for (kind, _), one in said.items()
             ):
                 raise Refusal("it is told only once novelty was declared", "undeclared")
             key = (LINKS.c.trial == trial, LINKS.c.run == row.run, LINKS.c.episode == episode)
@@ -1230,6 +1228,11 @@ def _said(db: Connection, trial: Any, *which: Any) -> dict[tuple[str, int], dict
     said = (LINKS.c.run == trial.run, LINKS.c.kind != "episode", *which)
     query = select(LINKS.c.kind, LINKS.c.episode, LINKS.c.content).where(*own, *said)
     return {(kind, number): json.loads(told) for kind, number, told in db.execute(query)}
+
+
+def means_novel(declared: Mapping[str, Any]) -> bool:
+    """Whether a declaration says that there is novelty."""
+    return bool(declared["probability"] >= declared["threshold"])
 
 
 def is_novel(trial: TrialDraw, played: Played) -> bool:

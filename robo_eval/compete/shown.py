@@ -7,7 +7,7 @@ import json
 import zlib
 from collections.abc import Iterator
 from http.client import HTTPException
-from itertools import islice
+from itertools import groupby, islice
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -108,10 +108,11 @@ def _keep(told: Iterator[dict[str, Any]], folder: Path) -> None:
         while rows := list(islice(told, _PORTION)):
             last = rows[-1]
             with database.writing() as db:
-                for one in rows:
-                    if "table" in one:
-                        n += 1
-                        db.execute(insert(SHOWN[one["table"]]).values(**_row(one["row"])))
+                for name, some in groupby(rows, key=lambda one: one.get("table")):
+                    if name is not None:
+                        own = [_row(one["row"]) for one in some]
+                        n += len(own)
+                        db.execute(insert(SHOWN[name]), own)
     finally:
         database.close()
     if last != {"rows": n}:

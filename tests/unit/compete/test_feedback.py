@@ -132,6 +132,21 @@ def _lie(ledger, **changed):
         database.commit()
 
 
+def test_check_sees_what_was_told_too_early(make, contest):
+    ledger = asking(make, "system", episodes=3)
+    (turn,) = ledger.claim(contest.team(ledger, "alice"), "s")
+    place = turn.attempt, turn.trial.number
+    turn = play(ledger, contest, turn)
+    ledger.declare(*place, 0, 0.9)
+    ledger.feedback(*place, 0)
+    ledger.close_connection()
+    assert not any("declared" in one for one in check(ledger.folder, sample=0).problems)
+    with closing(sqlite3.connect(ledger.folder / "competition.db")) as database:
+        database.execute("UPDATE links SET kind = 'x' WHERE kind = 'declare'")
+        database.commit()
+    assert any("before novelty" in one for one in check(ledger.folder, sample=0).problems)
+
+
 def test_check_sees_what_was_told(make, contest):
     ledger = asking(make, "given", episodes=3)
     (turn,) = ledger.claim(contest.team(ledger, "alice"), "s")
