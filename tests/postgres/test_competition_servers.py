@@ -6,6 +6,7 @@ import signal
 import socket
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,9 @@ import pytest
 from robo_eval.compete.client import play
 from robo_eval.compete.ledger import Ledger
 from robo_eval.compete.link import SaidNoError
+from robo_eval.compete.serving import opened
 from robo_eval.core.errors import InputError
-from tests.e2e.test_compete import Agent, Server
+from tests.e2e.test_compete import FILE, Agent, Server
 
 IMPATIENT = """
 from robo_eval.cli.app import main
@@ -63,8 +65,15 @@ class Proxy:
 
 @pytest.fixture
 def servers(tmp_path: Path, url: str) -> Iterator[list[Server]]:
-    started = [Server(tmp_path, "--database", url, program=("-c", IMPATIENT), name="first")]
-    started.append(Server(tmp_path, program=("-c", IMPATIENT), name="second"))
+    (tmp_path / "cup.yaml").write_text(FILE)
+    with opened(tmp_path / "cup.yaml", tmp_path / "cup", url) as ledger:
+        ledger.close_connection()
+    with ThreadPoolExecutor() as both:
+        starts = [
+            both.submit(Server, tmp_path, *words, program=("-c", IMPATIENT), name=name)
+            for name, words in (("first", ["--database", url]), ("second", []))
+        ]
+        started = [one.result() for one in starts]
     yield started
     for one in started:
         if one.process.poll() is None:
@@ -114,8 +123,6 @@ def test_trials_of_a_killed_server_go_on_at_the_other(servers: Any, tmp_path: Pa
 
 
 def test_a_start_that_fails_is_gone_on_with(contest: Any, tmp_path: Path, url: str) -> None:
-    from robo_eval.compete.serving import opened
-
     file = tmp_path / "cup.yaml"
     file.write_text(contest.text)
     with pytest.raises(InputError, match="the port"), opened(file, tmp_path / "c", url):

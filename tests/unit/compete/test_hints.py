@@ -26,7 +26,7 @@ class Labelled(gymnasium.Env[Any, Any]):
             **({"truth": words} if level else {}),
         }
 
-    def reset(self, **_: Any) -> tuple[Any, dict[str, Any]]:
+    def reset(self, *, seed: Any = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
         return np.zeros(1, np.float32), {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
