@@ -6,6 +6,7 @@ import asyncio
 import itertools
 from collections.abc import Callable
 from typing import Any
+from unittest.mock import AsyncMock, MagicMock
 
 import pytest
 
@@ -37,19 +38,6 @@ def test_on_a_grid_nothing_is_measured(serve: Callable[..., Any]) -> None:
     assert found["sentence"] == "Answers leave on a grid of 2 ms."
 
 
-class Arena:
-    """One whose worlds answer at once."""
-
-    def __init__(self) -> None:
-        self.rooms, self.numbers = 1, itertools.count()
-
-    async def seat(self) -> Arena:
-        return self
-
-    async def ask(self, _job: Any) -> Any:
-        return times.Answer(number=1)
-
-
 @pytest.mark.parametrize(
     ("slower", "share"), [((0.0, 1.0), 1.0), ((1.0, 0.0), 0.0), ((1.0, 1.0), 0.0)]
 )
@@ -65,11 +53,12 @@ def test_the_share_is_that_of_pairs_whose_novel_one_was_slower(
     monkeypatch.setattr(times, "PAIRS", 20)
     monkeypatch.setattr(times, "_step_s", step_s)
     competition = parse_competition(tiny(), source="tiny.yaml")
-    arena: Any = Arena()
-    space: Any = None
+    hand, arena, space = MagicMock(), MagicMock(), MagicMock()
+    hand.ask = AsyncMock(return_value=MagicMock(broken={}))
+    arena.seat = AsyncMock(return_value=hand)
     found = asyncio.run(times.measured(arena, competition, 0, space, 7))
     assert (found["novel_is_slower"], found["pairs"], next(counted)) == (share, 20, 40)
-    assert arena.rooms == 0
+    arena.seat.assert_awaited_once()
 
 
 def test_a_world_that_breaks_is_told(serve: Callable[..., Any], monkeypatch: Any) -> None:
