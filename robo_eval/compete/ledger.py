@@ -951,7 +951,7 @@ class Ledger:
         """
         columns = (LINKS.c.kind, *(LINKS.c[name] for name in _PLACE), LINKS.c.content)
         query = select(*columns).where(LINKS.c.attempt == attempt).order_by(LINKS.c.sequence)
-        yield from map(tuple, self._read(lambda db: db.execute(query).all()))
+        yield from self._read(lambda db: db.execute(query).tuples().all())
 
     def shown(self) -> Iterator[tuple[str, dict[str, Any]]]:
         """Every row that the end of a competition shows, by its table; of no token anything."""
