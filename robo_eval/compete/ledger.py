@@ -944,14 +944,14 @@ class Ledger:
             yield found
             last = found.link
 
-    def contents(self, attempt: int) -> Iterator[tuple[str, int, int, int, str]]:
+    def contents(self, attempt: int) -> Iterator[Sequence[Any]]:
         """Kind, trial, run, episode and text of every link of an attempt in order, unchecked.
 
         `links` compares each with the one before it, which takes ten times as long.
         """
         columns = (LINKS.c.kind, *(LINKS.c[name] for name in _PLACE), LINKS.c.content)
         query = select(*columns).where(LINKS.c.attempt == attempt).order_by(LINKS.c.sequence)
-        yield from self._read(lambda db: db.execute(query).tuples().all())
+        yield from self._read(lambda db: db.execute(query).all())
 
     def shown(self) -> Iterator[tuple[str, dict[str, Any]]]:
         """Every row that the end of a competition shows, by its table; of no token anything."""
