@@ -87,3 +87,20 @@ def test_the_examples_can_be_played_with_all_their_baselines(name):
     assert competition.trials.frozen in names
     for policy in competition.baselines:
         load_policy(policy.name, policy.factory, policy.kwargs)
+
+
+def test_the_agent_of_the_examples_declares_when_an_episode_takes_another_time():
+    import numpy as np
+
+    from examples.competitions.watchful import cart_pole, pick_place
+
+    for agent, size in ((cart_pole(), 36), (pick_place(), 37)):
+        agent.begin_trial()
+        said = []
+        for ticks in (9, 9, 3):
+            agent.reset()
+            for _ in range(ticks):
+                agent.act(np.zeros(size, np.float32))
+            said.append(agent.declare()["probability"])
+        assert said[:2] == [0.0, 0.0]
+        assert said[2] > 0.5
