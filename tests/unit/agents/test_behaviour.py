@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from robo_eval.agents import make_agent
+from robo_eval.agents.arm.random_targets import HIGH, LOW
 from robo_eval.agents.cartpole3d.identification import OnlineModel
 from robo_eval.agents.cartpole3d.model import PlanarModel
 from robo_eval.core.errors import ShapeError
@@ -76,6 +77,13 @@ def some_observations(n=60):
 def test_an_expert_refuses_what_another_task_shows(name):
     with pytest.raises(ShapeError, match=r"numbers of (PickPlace|Drawer) are needed"):
         make_agent(name).act(np.zeros(30))
+
+
+def test_an_arm_that_is_to_stay_is_asked_for_what_it_may_be_asked_for():
+    """Motors overshoot, and what is seen lies a little beyond the range then."""
+    seen = np.full(37, 9.0, np.float32)
+    assert make_agent("arm-still").act(seen).tolist() == HIGH.astype(np.float32).tolist()
+    assert make_agent("arm-still").act(-seen).tolist() == LOW.astype(np.float32).tolist()
 
 
 @pytest.mark.parametrize("name", ARMS)
