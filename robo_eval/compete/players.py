@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from robo_eval.compete.serving import Serving
     from robo_eval.core.plan import PolicyPlan
 
-_LOOK_S: Final = 5.0
+_LOOK_S: Final = 30.0
 _LEAST_PRIORITY: Final = 19
 Announce = Callable[[str], None]
 
