@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -83,13 +83,13 @@ def serve(
     }  # fmt: skip
     if not rehearse:
         with opened(file, out, database) as ledger:
-            serving = _begun(ledger, team or (), policy or (), **where)
-        serving.run()
+            serving, tokens = _begun(ledger, team or (), policy or (), **where)
+        _run(serving, tokens)
         return
     with tempfile.TemporaryDirectory(prefix="robo-eval-rehearsal-") as folder:
         say("this is a rehearsal: it has other seeds, and nothing is kept")
         ledger = rehearsed(file, Path(folder) / "rehearsal")
-        _begun(ledger, team or (), policy or (), **where).run()
+        _run(*_begun(ledger, team or (), policy or (), **where))
 
 
 def _begun(
@@ -99,11 +99,8 @@ def _begun(
     *,
     baselines: bool = True,
     **where: Any,  # noqa: ANN401 - as `Serving` takes them
-) -> Serving:
-    """A server that listens already and has only to run."""
-    import sys
-
-    from robo_eval.compete.ledger import KEY
+) -> tuple[Serving, Mapping[str, str]]:
+    """A server that listens already and has only to run, and the tokens of new teams."""
     from robo_eval.compete.players import enter_baselines, play_in_background
     from robo_eval.compete.served_policy import Calls
     from robo_eval.compete.serving import Serving, tokens_of
@@ -116,6 +113,16 @@ def _begun(
     calls.begin(serving, lambda line: typer.echo(line, err=True))
     if baselines:
         play_in_background(serving)
+    return serving, tokens
+
+
+def _run(serving: Serving, tokens: Mapping[str, str]) -> None:
+    """Say where it is, and serve; whoever has read that may end it without losing anything."""
+    import sys
+
+    from robo_eval.compete.ledger import KEY
+
+    ledger = serving.house.ledger
     say(f"{ledger.competition.name} is served at {serving.told_url} until Ctrl-C")
     say(f"commitment {ledger.meta()['commitment']}")
     key = ledger.folder / KEY
@@ -123,7 +130,7 @@ def _begun(
     for name, token in tokens.items():
         say(f"token of {name}: {token}")
     sys.stdout.flush()
-    return serving
+    serving.run()
 
 
 def try_url(
@@ -194,7 +201,7 @@ def practice(
     with tempfile.TemporaryDirectory(prefix="robo-eval-practice-") as folder:
         ledger = rehearsed(file, Path(folder) / "practice")
         if agent is None and factory is None:
-            _begun(ledger, ["you"], (), baselines=baselines, port=port).run()
+            _run(*_begun(ledger, ["you"], (), baselines=baselines, port=port))
             return
         from robo_eval.cli.compete_keep import print_board
         from robo_eval.compete.practice import practised
