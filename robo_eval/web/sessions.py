@@ -27,6 +27,8 @@ WHOLE_NS: Final = 12 * 3_600 * 10**9
 _DAY_NS: Final = 24 * 3_600 * 10**9
 _SEEN_NS: Final = 60 * 10**9
 """How exactly it is kept when a session was last used."""
+_MOST_OF_ONE: Final = 1_000
+"""Sessions of one account; the oldest ends where another begins."""
 _SLACK_NS: Final = 60 * 10**9
 """How far a clock may have been set back without ending sessions."""
 
@@ -77,8 +79,12 @@ class Sessions(Generic[_User]):
         """Begin a session; returns its token, which is kept nowhere else."""
         token = secrets.token_urlsafe(32)
         now_ns = time.time_ns()
+        is_own = SESSIONS.c.user == user.key
+        newest_first = select(SESSIONS.c.started_ns).order_by(SESSIONS.c.started_ns.desc())
+        last = newest_first.where(is_own).offset(_MOST_OF_ONE - 1).limit(1).scalar_subquery()
         with self._database.writing() as connection:
             connection.execute(delete(SESSIONS).where(_is_over(now_ns)))
+            connection.execute(delete(SESSIONS).where(is_own, SESSIONS.c.started_ns <= last))
             connection.execute(
                 SESSIONS.insert().values(
                     token_sha256=_digest(token),

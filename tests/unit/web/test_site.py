@@ -19,6 +19,7 @@ from starlette.websockets import WebSocketDisconnect
 
 from robo_eval.core.errors import InputError
 from robo_eval.web import accounts as room
+from robo_eval.web import sessions
 from robo_eval.web.accounts import User
 from robo_eval.web.app import make_app
 from robo_eval.web.deps import Person, Site, ThisForm, Visitor, session_of_program
@@ -111,6 +112,17 @@ def token_of(text: str) -> str:
     found = re.search(r'name="csrf" value="([^"]+)"', text)
     assert found is not None
     return found[1]
+
+
+def test_an_account_has_so_many_sessions_and_the_oldest_ends(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sessions, "_MOST_OF_ONE", 3)
+    state = client.app.state  # type: ignore[attr-defined]
+    user = state.accounts.find("R. Example")
+    tokens = [state.site.sessions.begin(user) for _ in range(5)]
+    found = [state.site.sessions.find(token) is not None for token in tokens]
+    assert found == [False, False, True, True, True]
 
 
 @pytest.fixture
