@@ -22,4 +22,5 @@ class Still(Agent):
     def act(self, observation: NDArray[Any]) -> NDArray[np.float32]:  # type: ignore[override]
         """The positions that are seen, within what may be asked for."""
         seen = np.append(observation[JOINT_POSITION], observation[GRIPPER_WIDTH])
-        return np.minimum(np.maximum(seen, LOW), HIGH).astype(np.float32)
+        wanted: NDArray[np.float32] = np.clip(seen, LOW, HIGH).astype(np.float32)
+        return wanted
