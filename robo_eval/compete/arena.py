@@ -65,6 +65,9 @@ def at_once(work: Coroutine[Any, Any, None]) -> None:
             waits = work.send(None)
         except StopIteration:
             return
+        except Exception:  # noqa: BLE001 - it would end the process that was just heard
+            _LOG.exception("an answer failed")
+            return
         waits._asyncio_future_blocking = False  # noqa: SLF001 - as tasks do: it was seen
         if isinstance(waits, Reply):
             waits.then = go_on

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.protocol import State
 
 DIRECT: Final = "robo_eval.direct"
 """Name of the extension by which an application finds it in the scope of a connection."""
@@ -44,7 +45,7 @@ class Direct(WebSocketsSansIOProtocol):
 
     def say(self, frame: str | bytes) -> None:
         """Send a message, if there is anybody left."""
-        if self.disconnected or self.close_sent:
+        if self.conn.state is not State.OPEN or self.transport.is_closing():
             return
         if isinstance(frame, str):
             self.conn.send_text(frame.encode())

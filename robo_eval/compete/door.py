@@ -253,7 +253,7 @@ class Caller:
             await self._house.note(team, err.code, str(err))
         except Exception:  # noqa: BLE001 - whatever it is ends the connection, as elsewhere
             _LOG.exception("a step of team %s", team.name)
-            await self._socket.close()
+            line.transport.close()
             return
         room.heard_s = time.monotonic()
         line.say(frame)

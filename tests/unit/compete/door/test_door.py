@@ -349,6 +349,25 @@ def test_who_does_not_wait_for_answers_gets_them_in_order(shared: Any, raw: Any)
     assert answers[2]["observation"] == answers[1]["observation"]  # it goes on where it was
 
 
+def test_who_leaves_before_the_answer_disturbs_nobody(shared: Any, raw: Any) -> None:
+    staying = raw(shared.url, shared.team())
+    staying.hello()
+    staying.ask("reset", trials=[0])
+    for _ in range(5):
+        leaving = raw(shared.url, shared.team())
+        leaving.hello()
+        leaving.ask("reset", trials=[0])
+        step = {"type": "step", "id": 2, "trials": [0], "actions": [0]}
+        with leaving.socket.protocol_mutex:  # both in one packet
+            leaving.socket.protocol.send_text(encode(step).encode())
+            leaving.socket.protocol.send_close(1000)
+            data = b"".join(leaving.socket.protocol.data_to_send())
+            leaving.socket.socket.sendall(data)
+    answer = staying.ask("step", trials=[0], actions=[0])
+    assert answer["type"] == "state"
+    assert shared.serving.house.arena.lost == 0
+
+
 def test_a_batch_begins_only_where_an_episode_has_ended(shared: Any) -> None:
     envs = gymnasium.make_vec(
         "RoboEval/Remote-v0", num_envs=2, vectorization_mode="vector_entry_point",
