@@ -29,7 +29,7 @@ def environment(package: str, *, styles: Sequence[str] = ("base",)) -> jinja2.En
 
     Args:
         package: Package of the site; its folder `templates` holds them.
-        styles: Style sheets of a page, in their order.
+        styles: Style sheets of a page after that which reports have as well, in their order.
     """
     shared = jinja2.PackageLoader("robo_eval.web", "templates")
     reports = jinja2.PackageLoader("robo_eval.page", "templates")
@@ -47,7 +47,7 @@ def environment(package: str, *, styles: Sequence[str] = ("base",)) -> jinja2.En
         lstrip_blocks=True,
     )
     env.filters.update(in_words=str, field_of=field_of)
-    env.globals.update(software=robo_eval.__version__, styles=styles)
+    env.globals.update(software=robo_eval.__version__, styles=("shared", *styles))
     return env
 
 

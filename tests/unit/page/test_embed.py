@@ -56,7 +56,8 @@ def test_plain_knows_neither_nan_nor_numpy_nor_enums() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["page.css", "report.css", "index.css", "player.css", "unpack.js", "player.js"]
+    "name",
+    ["shared.css", "page.css", "report.css", "index.css", "player.css", "unpack.js", "player.js"],
 )
 def test_static_files_are_packaged_and_fetch_nothing(name: str) -> None:
     text = str(static(name))
