@@ -7,7 +7,8 @@ A site is made of five things:
 2. Who may log in: a class of `accounts.Accounts[User]` says `kind`, `roles` and `verbs`, and may
    override `check_name`, `note_change` and `note_refused`; passwords are hashed, accounts locked,
    and while somebody guesses there is room for others. Where there are tokens of teams in place of
-   accounts, any function of name, password and origin will do that returns a `User`.
+   accounts, any function of name, password and origin will do that returns a `User`;
+   `accounts.Places` keeps room for others there, too.
 3. Who is logged in: `sessions.Sessions(database, accounts.find, cookie=...)`. The cookie has a
    name of its own because browsers send those of a machine to each of its ports. Where programs
    have tokens of another kind, override `find(token, for_program=True)`.
@@ -21,7 +22,8 @@ A site is made of five things:
    is_public=...)`, or a class of it with what else pages work with, and its `shown` and `close`.
 
 `app.make_app(site, pages, api, names=..., most_message=...)` makes the application: own names only,
-headers, sizes, static files (`base.css`, `app.js`, htmx), pages to log in and out, pages of errors.
+headers, sizes, static files (`base.css`, `app.js`, htmx), pages to log in and out, pages of errors;
+`app.furnish(app, site, pages)` gives an application that programs call already all but the first.
 The router `api` has `route_class=strict.StrictRoute`: JSON is read strictly, and an error is a line
 with the `http_status` of the `InputError` that was raised. `deps.session_of_program` says who
 calls, by a WebSocket too; one that a page of another site opens is refused, and too long a message

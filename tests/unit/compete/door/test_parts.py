@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import msgpack
@@ -122,7 +123,9 @@ def test_a_pace_makes_up_for_a_second_at_most() -> None:
             await pace.wait(20)  # 1200 steps, of which 1000 are free
         return asyncio.get_running_loop().time() - begin_s
 
-    assert asyncio.run(waited()) >= 0.1
+    # In a thread of its own: a browser of other tests has the loop of this one.
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(asyncio.run, waited()).result() >= 0.1
 
 
 @pytest.mark.parametrize(
