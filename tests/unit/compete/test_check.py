@@ -69,7 +69,7 @@ OTHER_ACTIONS = (
         ("DELETE FROM links WHERE sequence = 4", "its last links are missing"),
         ("DELETE FROM links WHERE sequence = 2", "missing"),
         (OTHER_ACTIONS, "actions"),
-        ("UPDATE meta SET value = replace(value, '0', '1') WHERE name = 'commitment'",
+        ("UPDATE meta SET value = 'x' || value WHERE name = 'commitment'",
          "commitment"),
         ("UPDATE scores SET content = replace(content, '\"forfeited\": 0', '\"forfeited\": 2')",
          "leaderboard"),
