@@ -32,7 +32,7 @@ from robo_eval.metrics.registered.trials import GROUP
 from robo_eval.metrics.registry import registered
 from robo_eval.metrics.scoring import SCORE_VERSION, score_row
 from robo_eval.metrics.tasks import VARIANT
-from robo_eval.metrics.trials import Trials, trials_of
+from robo_eval.metrics.trials import Trials, Whole, trials_among, whole_trials
 from robo_eval.stats.bounded import bounded_mean_intervals
 from robo_eval.stats.clustered_pairs import clustered_p_values
 from robo_eval.stats.multiple import holm, letters, rank_ranges
@@ -42,13 +42,15 @@ if TYPE_CHECKING:
     from robo_eval.compete.draw import TrialDraw
     from robo_eval.compete.ledger import Attempt, Ledger, Team
     from robo_eval.core.episode import Episode
-    from robo_eval.core.plan import TaskPlan
+    from robo_eval.core.plan import TaskPlan, TrialPlan
     from robo_eval.core.trials import InTrial
 
 BOARD_VERSION: Final = 2
 """Version of the form of `Board.as_dict`, and of what is kept of an attempt."""
 MOST_LETTERS: Final = 60
 """Teams that get letters; of more, sets that were not told apart are too many to name."""
+_TEAM: Final = "this team"
+"""Stands for the team that is measured: a blank is in no name."""
 _PORTION: Final = 20
 """Attempts whose numbers are computed together: their intervals take less time so."""
 
@@ -437,7 +439,8 @@ def _contents(ledger: Ledger, jobs: Sequence[_Job]) -> list[tuple[int, str]]:
     """
     drawn = cache(lambda attempt: _Drawn.of(ledger.trials(attempt)))
     read = cache(lambda attempt: _read(ledger, attempt, drawn(attempt.attempt)))
-    logs = [read(job.attempt) for job in jobs]
+    whole = cache(lambda attempt: read(attempt).whole())
+    logs, plan = [read(job.attempt) for job in jobs], ledger.competition.plan()
     means = {(at, *key): own for at, log in enumerate(logs) for key, own in log.means().items()}
     estimates = dict(zip(means, _intervals(list(means.values())), strict=True))
     by_cell = [log.by_cell() for log in logs]
@@ -454,7 +457,9 @@ def _contents(ledger: Ledger, jobs: Sequence[_Job]) -> list[tuple[int, str]]:
         content = {
             **scores(at, ""),
             "levels": {cell: scores(at, cell) for cell in log.drawn.cells},
-            "measures": _measures(ledger, log, {name: read(one) for name, one in job.beside}),
+            "measures": _measures(
+                plan, log.whole(), {name: whole(one) for name, one in job.beside}
+            ),
             "ability": able[at],
             "means": by_cell[at],
             "quality": log.values,
@@ -544,11 +549,13 @@ class _Log:
                 found[trial.cell].append(float(own[asked].mean()))
         return found
 
-    def columns(self, policy: str) -> dict[str, list[Any]]:
-        """Its episodes as `metrics.trials.trials_of` reads them, by column."""
+    def whole(self) -> Whole:
+        """Its trials as measures read them."""
+        import pandas as pd
+
         each = [trial for trial in self.drawn.trials for _ in trial.episodes]
-        return {
-            "policy": [policy] * len(each),
+        columns = {
+            "policy": [_TEAM] * len(each),
             "novelty": [one for own in self.novelty for one in own],
             "quality": self.quality.ravel().tolist(),
             "task": [trial.env for trial in each],
@@ -558,6 +565,7 @@ class _Log:
             "level": [trial.where.level for trial in each],
             "difficulty": [trial.where.difficulty for trial in each],
         }
+        return whole_trials(pd.DataFrame(columns), _TEAM)
 
 
 def _read(ledger: Ledger, attempt: Attempt, drawn: _Drawn) -> _Log:
@@ -628,22 +636,15 @@ class _Whole(Trials):
         return iter(())
 
 
-def _measures(ledger: Ledger, log: _Log, beside: Mapping[str, _Log]) -> dict[str, Estimate]:
+def _measures(plan: TrialPlan, own: Whole, beside: Mapping[str, Whole]) -> dict[str, Estimate]:
     """The measures of SAIL-ON, by the registered metrics of trials with an onset."""
-    import pandas as pd
-
-    own, config = "this team", MetricConfig()  # a blank is in no name
-    plan, rules = ledger.competition.plan(), ledger.competition.trials
-    parts = [log.columns(own)] + [
-        one.columns(name) for name, one in beside.items() if name in (rules.frozen, rules.informed)
-    ]
-    table = {name: [cell for part in parts for cell in part[name]] for name in parts[0]}
-    found = trials_of(pd.DataFrame(table), own, plan)
+    config = MetricConfig()
+    found = trials_among({**beside, _TEAM: own}, _TEAM, plan)
     body: Any = SimpleNamespace(
         trials=_Whole(**{one.name: getattr(found, one.name) for one in fields(found)}),
         config=config,
         level=config.level,
-        policy=own,
+        policy=_TEAM,
     )
     return {
         number.name or metric.name: number.estimate

@@ -49,6 +49,10 @@ class Played:
     beside: Mapping[str, Any] | None = None
 
 
+Whole = tuple[dict[Key, Played], int]
+"""Trials whose episodes all have a score, by key, and how many lack one."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trials:
     """The trials of a policy.
@@ -105,13 +109,29 @@ def trials_of(table: pd.DataFrame, policy: str, plan: TrialPlan | None) -> Trial
         policy: Name of the policy.
         plan: The plan, which names the frozen and the informed policy.
     """
+    if plan is not None and (plan.trials is None or plan.imported is not None):
+        return trials_among({}, policy, plan)
+    rules = None if plan is None else plan.trials
+    named = {policy} if rules is None else {policy, rules.frozen, rules.informed}
+    return trials_among(_trials_by_policy(table, {one for one in named if one}), policy, plan)
+
+
+def whole_trials(table: pd.DataFrame, policy: str) -> Whole:
+    """The whole trials of a policy by key, and how many lack a score; see `trials_of`."""
+    return _trials_by_policy(table, {policy})[policy]
+
+
+def trials_among(every: Mapping[str, Whole], policy: str, plan: TrialPlan | None) -> Trials:
+    """`trials_of`, where whole trials are there already.
+
+    Args:
+        every: Of the policy, and of those that the plan names, as `whole_trials` gives them.
+        policy: Name of the policy.
+        plan: The plan, which names the frozen and the informed policy.
+    """
     rules = None if plan is None else plan.trials
     frozen = (rules and rules.frozen) or ""
     informed = (rules and rules.informed) or ""
-    if plan is not None and (rules is None or plan.imported is not None):
-        every: dict[str, tuple[dict[Key, Played], int]] = {}
-    else:
-        every = _trials_by_policy(table, {policy, frozen, informed} - {""})
     own, n_left_out = every.get(policy, ({}, 0))
     base = every.get(frozen, ({}, 0))[0]
     told = every.get(informed, ({}, 0))[0]
