@@ -174,7 +174,7 @@ class Caller:
             await self._socket.accept()
             room = await self._introduced(team)
             while True:
-                await self._reply(room, team)
+                await self._send(await self._reply(room, team))
         except RefusedError as err:
             await self._refuse(team, err)
         except (WebSocketDisconnect, RuntimeError):  # Starlette's, of a connection that has gone
@@ -218,13 +218,13 @@ class Caller:
             message = await asyncio.wait_for(self._received(team), _HELLO_S)
         except TimeoutError as err:
             raise RefusedError("late", f"no hello within {_HELLO_S:g} s", ends=True) from err
-        if not isinstance(message, Hello):
-            raise _numbered(RefusedError("order", "hello comes first", ends=True), message)
         try:
+            if not isinstance(message, Hello):
+                raise RefusedError("order", "hello comes first")
             room = await self._house.enter(team, message, self._number)
         except RefusedError as err:
-            err.ends = True
-            raise _numbered(err, message) from err
+            err.ends, err.number = True, message.id
+            raise
         await self._send(await room.welcome(message))
         self._line = self._socket.scope["extensions"].get(DIRECT)
         if self._line is not None and not self._grid_s and self._pace.per_s is None:
@@ -245,18 +245,11 @@ class Caller:
         return False
 
     async def _step(self, room: Room, team: Team, line: Direct, message: Step) -> None:
-        room.heard_s = time.monotonic()
         try:
-            frame = await room.answer(message)
-        except RefusedError as err:
-            frame = _numbered(err, message).frame
-            await self._house.note(team, err.code, str(err))
+            line.say(await self._reply(room, team, message))
         except Exception:  # noqa: BLE001 - whatever it is ends the connection, as elsewhere
             _LOG.exception("a step of team %s", team.name)
             line.transport.close()
-            return
-        room.heard_s = time.monotonic()
-        line.say(frame)
 
     async def _received(self, team: Team) -> Message:
         """The next message."""
@@ -272,30 +265,27 @@ class Caller:
         frame = received.get("text")
         return received["bytes"] if frame is None else str(frame)
 
-    async def _reply(self, room: Room, team: Team) -> None:
-        """Answer the next message."""
+    async def _reply(self, room: Room, team: Team, message: Message | None = None) -> str | bytes:
+        """What a message is answered; without one, the next."""
         try:
-            await self._answer(room, await self._received(team))
+            return await self._answer(room, message or await self._received(team))
         except RefusedError as err:
             if err.ends:
                 raise
             await self._house.note(team, err.code, str(err))
-            await self._send(err.frame)
+            return err.frame
 
-    async def _answer(self, room: Room, message: Message) -> None:
+    async def _answer(self, room: Room, message: Message) -> str | bytes:
         begin_s = room.heard_s = time.monotonic()
         await self._pace.wait(len(getattr(message, "trials", ())))
         if room.connection != self._number:
             raise WebSocketDisconnect(REPLACED)
-        try:
-            frame = await room.answer(message)
-        except RefusedError as err:
-            raise _numbered(err, message) from err
+        frame = await room.answer(message)
         if self._grid_s:
             late_s = math.ceil((time.monotonic() - begin_s) / self._grid_s) * self._grid_s
             await asyncio.sleep(begin_s + late_s - time.monotonic())
         room.heard_s = time.monotonic()
-        await self._send(frame)
+        return frame
 
     async def _refuse(self, team: Team, err: RefusedError) -> None:
         """Say why the connection ends."""
@@ -311,8 +301,3 @@ class Caller:
             await self._socket.send_text(frame)
         else:
             await self._socket.send_bytes(frame)
-
-
-def _numbered(err: RefusedError, message: Message) -> RefusedError:
-    err.number = message.id
-    return err

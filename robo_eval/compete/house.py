@@ -18,7 +18,7 @@ from gymnasium import Space
 
 import robo_eval
 from robo_eval.compete.arena import Arena
-from robo_eval.compete.draw import EpisodeDraw, Secret, TrialDraw, draw
+from robo_eval.compete.draw import EpisodeDraw, Secret, draw
 from robo_eval.compete.ledger import Ledger, Refusal, Team, Turn
 from robo_eval.compete.link import REPLACED_TEXT
 from robo_eval.compete.messages import MOST_TRIALS, PROTOCOL, Hello, RefusedError
@@ -66,8 +66,7 @@ class House:
         self._rooms: dict[str, Room] = {}
         self._entering: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="ledger")
-        self._watch: asyncio.Task[None] | None = None
-        self._timing: asyncio.Task[None] | None = None
+        self._watches: list[asyncio.Task[None]] = []
         self._times = untold(ledger.competition, "not measured yet")
         self.evict: dict[int, Callable[[], None]] = {}
         """By the number of a connection: what closes it because another one has come."""
@@ -75,26 +74,23 @@ class House:
     async def start(self) -> None:
         """Start the simulators, and begin to watch the clock."""
         try:
-            await self._begin()
+            await self.arena.start()
+            self.tasks = await self.arena.spaces(self.competition.tasks)
+            self.actions = [space_of(task["action_space"]) for task in self.tasks]
+            await self.store(self.ledger.serve, self._name)
+            self._commitment = (await self.store(self.ledger.meta))["commitment"]
         except RoboEvalError as err:
             self.problem = str(err)
             await self.arena.close()
             raise
-
-    async def _begin(self) -> None:
-        await self.arena.start()
-        self.tasks = await self.arena.spaces(self.competition.tasks)
-        self.actions = [space_of(task["action_space"]) for task in self.tasks]
-        await self.store(self.ledger.serve, self._name)
-        self._commitment = (await self.store(self.ledger.meta))["commitment"]
-        self._watch = asyncio.create_task(self._look())
+        self._watches.append(asyncio.create_task(self._look()))
         if not self.competition.answer_grid_ms:
-            self._timing = asyncio.create_task(self._measure())
+            self._watches.append(asyncio.create_task(self._measure()))
 
     async def _measure(self) -> None:
         """Find out what the times of answers tell, while teams may play already."""
-        for place, task in enumerate(self.tasks):
-            space, number = space_of(task["action_space"]), next(self.numbers)
+        for place, space in enumerate(self.actions):
+            number = next(self.numbers)
             try:
                 found = await measured(self.arena, self.competition, place, space, number)
             except RoboEvalError as err:
@@ -104,10 +100,9 @@ class House:
 
     async def close(self) -> None:
         """End everything; what is under way is played again from its seeds."""
-        for task in filter(None, (self._watch, self._timing)):
+        for task in self._watches:
             task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
+        await asyncio.gather(*self._watches, return_exceptions=True)
         await self.arena.close()
         self._threads.shutdown()
         self.ledger.close_connection()
@@ -239,20 +234,12 @@ class House:
 
     def _rehearsal(self, hello: Hello) -> Turn:
         """One episode without novelty, of a seed that nobody has promised."""
-        index = next(
-            place for place, task in enumerate(self.competition.tasks)
-            if hello.task in (None, task.env)
-        )  # fmt: skip
-        secret = Secret.new()
-        trial = next(one for one in draw(self.competition, secret) if one.task == index)
+        tasks = [task.env for task in self.competition.tasks]
+        index = 0 if hello.task is None else tasks.index(hello.task)
+        trial = next(one for one in draw(self.competition, Secret.new()) if one.task == index)
+        episode = EpisodeDraw(secrets.randbelow(2**31), is_novel=False)
         usual = trial.nominal_keywords
-        trial = replace(
-            trial,
-            keywords=usual,
-            onset=None,
-            onset_tick=None,
-            episodes=(EpisodeDraw(secrets.randbelow(2**31), is_novel=False),),
-        )
+        trial = replace(trial, keywords=usual, onset=None, onset_tick=None, episodes=(episode,))
         return Turn(
             attempt=0, ordinal=0, team="", trial=trial, run=1, episode=0, due_ns=None, server=""
         )
@@ -262,7 +249,7 @@ class House:
         trial = turn.trial
         kinds: list[Mapping[str, Any]] = [trial.nominal_keywords, trial.keywords]
         if self.competition.trials.onset_tick is not None:
-            kinds.append(trial.nominal_keywords if trial.onset is None else _first_novel(trial))
+            kinds.append(trial.keywords_of(trial.onset or 0))
         return Setting(task=self.competition.tasks[trial.task], keywords=kinds)
 
     def start_of(self, turn: Turn) -> Start:
@@ -287,33 +274,25 @@ class House:
                 if time.monotonic() >= beat_s:
                     beat_s = time.monotonic() + _BEAT_S
                     await self.store(self.ledger.beat, self._name)
-                if await self.store(self.ledger.sweep):
-                    await self._drop_forfeited()
+                swept = await self.store(self.ledger.sweep)
                 for room in list(self._rooms.values()):
-                    await self._look_at(room, time.monotonic() - room.heard_s)
+                    await self._look_at(room, time.time_ns() if swept else 0)
             except RefusedError:
                 pass  # it was logged where it came up, and is tried again
 
-    async def _look_at(self, room: Room, silent_s: float) -> None:
-        if room.connection is None:
-            if silent_s > self.limits.idle_s + _BEAT_S:
-                await room.leave()
-                if self._rooms.get(room.team.name) is room:
-                    del self._rooms[room.team.name]
-        elif not room.is_busy and silent_s > self.limits.step_timeout_s:
-            for number, place in enumerate(room.places):
-                if place.is_playing:
-                    limit_s = self.limits.step_timeout_s
-                    await room.forfeit(number, f"no action came within {limit_s:g} s")
-
-    async def _drop_forfeited(self) -> None:
-        """Give up the trials whose time is over by the ledger."""
-        now_ns = time.time_ns()
-        for room in list(self._rooms.values()):
-            for number, place in enumerate(room.places):
-                due_ns = place.turn.due_ns if place.turn else None
-                if due_ns is not None and due_ns < now_ns and place.has_begun:
-                    await room.forfeit(number, "its time is over")
+    async def _look_at(self, room: Room, late_ns: int) -> None:
+        limits, silent_s = self.limits, time.monotonic() - room.heard_s
+        is_awaited = room.connection is not None and not room.is_busy
+        for number, place in enumerate(room.places):
+            due_ns = place.turn.due_ns if place.turn and place.has_begun else None
+            if due_ns is not None and due_ns < late_ns:
+                await room.forfeit(number, "its time is over")
+            elif is_awaited and place.is_playing and silent_s > limits.step_timeout_s:
+                await room.forfeit(number, f"no action came within {limits.step_timeout_s:g} s")
+        if room.connection is None and silent_s > limits.idle_s + _BEAT_S:
+            await room.leave()
+            if self._rooms.get(room.team.name) is room:
+                del self._rooms[room.team.name]
 
     # What is public -------------------------------------------------------------------------------
 
@@ -336,8 +315,3 @@ class House:
             "most_trials_at_once": MOST_TRIALS,
             "answer_times": list(self._times),
         }
-
-
-def _first_novel(trial: TrialDraw) -> Mapping[str, Any]:
-    assert trial.onset is not None
-    return trial.keywords_of(trial.onset)

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    TypeAdapter,
+    ValidationError,
+)
 
 from robo_eval.agents.wire import decode, encode
 from robo_eval.core.errors import InputError
@@ -16,8 +24,6 @@ MOST_TRIALS: Final = 64
 """Trials that one connection may play at once."""
 
 _REPORT: Final = '{"levels": [{"level_number": 1, "probability": 0.6}], "entity": "cart"}'
-
-_Number = Annotated[int, Field(ge=0, lt=2**53)]
 
 
 def _different(places: list[int]) -> list[int]:
@@ -34,12 +40,13 @@ _Word = Annotated[str, Field(max_length=100)]
 class _Message(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
+    id: Annotated[int, Field(ge=0, lt=2**53)]
+
 
 class Hello(_Message):
     """The first message of a connection."""
 
     type: Literal["hello"]
-    id: _Number
     protocol: int
     trials: Annotated[int, Field(ge=1, le=MOST_TRIALS)] = 1
     """How many are to be played at once."""
@@ -57,7 +64,6 @@ class Reset(_Message):
     """Begin the next episode of some trials."""
 
     type: Literal["reset"]
-    id: _Number
     trials: _Places
 
 
@@ -65,7 +71,6 @@ class Step(_Message):
     """One tick in some trials."""
 
     type: Literal["step"]
-    id: _Number
     trials: _Places
     actions: list[Any] | None = None
     """One for each trial; in a binary message they are its value."""
@@ -89,7 +94,6 @@ class Declare(_Message):
     """What an agent says of the episode that has just ended."""
 
     type: Literal["declare"]
-    id: _Number
     trial: _Place
     probability: float
     threshold: float = 0.5
@@ -132,18 +136,15 @@ class Feedback(_Message):
     """The question whether the episode that has just ended was novel."""
 
     type: Literal["feedback"]
-    id: _Number
     trial: _Place
 
 
-_KINDS: Final[Mapping[str, type[_Message]]] = {
-    "hello": Hello,
-    "reset": Reset,
-    "step": Step,
-    "declare": Declare,
-    "feedback": Feedback,
-}
 Message = Hello | Reset | Step | Declare | Feedback
+_KIND: Final = Discriminator(
+    "type", custom_error_type="type",
+    custom_error_message="unknown type; valid: hello, reset, step, declare, feedback",
+)  # fmt: skip
+_ANY: Final[TypeAdapter[Message]] = TypeAdapter(Annotated[Message, _KIND])
 
 
 class RefusedError(InputError):
@@ -153,16 +154,14 @@ class RefusedError(InputError):
         code: One word for programs; docs/competitions_protocol.md lists them.
         text: What was wrong and what would do.
         ends: Whether the connection is closed.
-
-    Attributes:
         number: The number of the message, if it had one.
     """
 
-    def __init__(self, code: str, text: str, *, ends: bool = False) -> None:
+    def __init__(self, code: str, text: str, *, ends: bool = False, number: object = None) -> None:
         super().__init__(text)
         self.code = code
         self.ends = ends
-        self.number: object = None
+        self.number = number
 
     @property
     def frame(self) -> str | bytes:
@@ -182,16 +181,10 @@ def message_of(frame: str | bytes) -> Message:
     try:
         plain = decode(frame)
         number = plain.get("id")
-        kind = _KINDS.get(plain["type"])
-        if kind is None:
-            raise InputError(f"unknown type {plain['type'][:40]!r}; valid: {', '.join(_KINDS)}")
-        return kind.model_validate(plain)  # type: ignore[return-value]
+        return _ANY.validate_python(plain)
     except ValidationError as err:
         first = err.errors(include_url=False, include_context=False)[0]
-        field = ".".join(map(str, first["loc"])) or "message"
-        text = f"{plain['type']}: {field}: {first['msg']}"
+        text = ": ".join(map(str, (*first["loc"], first["msg"])))
     except InputError as err:
         text = str(err)
-    refused = RefusedError("bad_message", text, ends=True)
-    refused.number = number
-    raise refused
+    raise RefusedError("bad_message", text, ends=True, number=number)

@@ -147,8 +147,9 @@ class Room:
                 return frame
             if message.id != last + 1:
                 raise RefusedError(
-                    "order", f"message {message.id} came after {last}; each number is used once"
-                )
+                    "order", f"message {message.id} came after {last}; each number is used once",
+                    number=message.id,
+                )  # fmt: skip
             try:
                 frame = await self._answer(message)
             except RefusedError as err:
