@@ -26,45 +26,42 @@ _Seen = tuple[Any, float, bool, bool, dict[str, Any]]
 """What `step` of an environment gives."""
 
 
-class _Player:
+class _Remote:
     """What an environment and a batch of them have in common: the connection and what is told.
 
     Attributes:
         left: Episodes that are still to be played.
-        seen: Of each trial its last observation.
-        over: Trials that have nothing left.
     """
 
-    def __init__(
-        self,
-        url: str,
-        token: str | None,
-        task: str | None,
-        trials: int,
-        *,
-        rehearsal: bool,
+    left: int
+    _link: Link
+
+    def _enter(
+        self, url: str, token: str | None, task: str | None, trials: int, *, rehearsal: bool,
         render_mode: str | None,
-    ) -> None:
+    ) -> Mapping[str, Any]:  # fmt: skip
+        """Connect; what the competition tells of the task."""
         if render_mode is not None:
             raise InputError("render_mode: a competition shows nothing; leave it out")
-        self.url = checked_url(url)
+        self._url = checked_url(url)
         tasks = {str(one.get("env")): one for one in rules_of(url).get("tasks", ())}
         if task is not None and task not in tasks:
             raise unknown_name("task", task, tasks)
         if task is None and len(tasks) != 1:
-            raise InputError(f"{self.url}: has several tasks; give `task`, one of {list(tasks)}")
-        told = tasks[task or next(iter(tasks))]
-        self.observation_space = space_of(told.get("observation_space"))
-        self.action_space = space_of(told.get("action_space"))
-        self.tick_s = told.get("tick_s")
-        hello = {"trials": trials, "task": task, "rehearsal": rehearsal}
-        self._link = Link(url, token, hello)
+            raise InputError(f"{self._url}: has several tasks; give `task`, one of {list(tasks)}")
+        told = dict(tasks[task or next(iter(tasks))])
+        for name in ("observation_space", "action_space"):
+            told[name] = space_of(told.get(name))
+        self._actions: gymnasium.Space[Any] = told["action_space"]
+        self._link = Link(url, token, {"trials": trials, "task": task, "rehearsal": rehearsal})
         self.left = int(self._link.welcome["left"])
-        self.seen = [_zeros(self.observation_space)] * trials
-        self.over: set[int] = set()
+        self._nothing = _zeros(told["observation_space"])
+        self._seen = [self._nothing] * trials
+        self._over: set[int] = set()
         self._has_warned = False
+        return told
 
-    def reset(self, places: Sequence[int]) -> list[dict[str, Any]]:
+    def _reset(self, places: Sequence[int]) -> list[dict[str, Any]]:
         """Begin the next episode of some trials; what is told of each."""
         try:
             answer = self._insist("reset", trials=list(places))
@@ -72,40 +69,41 @@ class _Player:
             if err.code != "over":
                 raise
             if len(places) > 1:  # it is said of one of them
-                return [info for place in places for info in self.reset([place])]
-            self.over.update(places)
-            self.seen[places[0]] = _zeros(self.observation_space)
-            self.left = self.left if len(self.over) < len(self.seen) else 0
+                return [info for place in places for info in self._reset([place])]
+            self._over.update(places)
+            self._seen[places[0]] = self._nothing
+            self.left = self.left if len(self._over) < len(self._seen) else 0
             return [{"over": True}]
         self.left = int(answer["left"])
         for place, seen in zip(places, answer["value"], strict=True):
-            self.seen[place] = seen
+            self._seen[place] = seen
         return list(answer["info"])
 
-    def step(self, places: Sequence[int], actions: Any) -> list[_Seen]:  # noqa: ANN401
+    def _step(self, places: Sequence[int], actions: Any) -> list[_Seen]:  # noqa: ANN401
         """One tick in some trials.
 
         Where the server has forgotten their episodes, or will not go on with them, they are
         truncated, and begin anew with the next reset, or go on.
         """
         try:
-            if isinstance(self.action_space, gymnasium.spaces.Discrete):
-                wanted = [action_of(self.action_space, _whole(action)) for action in actions]
+            if isinstance(self._actions, gymnasium.spaces.Discrete):
+                wanted = [action_of(self._actions, _whole(action)) for action in actions]
                 answer = self._link.ask("step", trials=list(places), actions=wanted)
             else:
                 answer = self._link.ask("step", list(actions), trials=list(places))
         except SaidNoError as err:
             if err.code not in ("given_back", "forfeited"):
                 raise
-            told = {err.code: str(err)} if len(self.seen) == 1 else {"given_back": True}
-            return [(self.seen[place], 0.0, False, True, told) for place in places]
+            told = {err.code: str(err)} if len(self._seen) == 1 else {"given_back": True}
+            return [(self._seen[place], 0.0, False, True, told) for place in places]
         if answer is None:
             self.left = int(self._link.welcome["left"])
-            return [(self.seen[place], 0.0, False, True, {"given_back": True}) for place in places]
+            told = {"given_back": True}
+            return [(self._seen[place], 0.0, False, True, told) for place in places]
         names = ("value", "reward", "terminated", "truncated", "info")
         found: list[_Seen] = list(zip(*[answer[name] for name in names], strict=True))
         for place, (seen, _, terminated, truncated, info) in zip(places, found, strict=True):
-            self.seen[place] = seen
+            self._seen[place] = seen
             self.left -= bool((terminated or truncated) and not info.get("given_back"))
         return found
 
@@ -115,29 +113,34 @@ class _Player:
             pass
         return answer
 
-    def declare(
-        self, place: int, probability: float, threshold: float, report: Mapping[str, Any] | None
+    def _declare(
+        self,
+        place: int,
+        *,
+        probability: float,
+        threshold: float = 0.5,
+        report: Mapping[str, Any] | None = None,
     ) -> None:
-        """Speak for the episode that has just ended."""
+        """Speak for the episode of one trial that has just ended; see `RemoteEnv.declare`."""
         spoken = declared(probability, threshold, report)
         self._insist("declare", trial=_whole(place), **spoken)
 
-    def feedback(self, place: int) -> dict[str, Any]:
-        """Whether the episode that has just ended was novel."""
+    def _feedback(self, place: int) -> dict[str, Any]:
+        """Ask about the episode of one trial that has just ended; see `RemoteEnv.feedback`."""
         answer = self._insist("feedback", trial=_whole(place))
         return {name: answer[name] for name in ("novel", "left")}
 
-    def ignore(self, seed: object, options: object) -> None:
+    def _ignore(self, seed: object, options: object) -> None:
         """Say once that a seed changes nothing, and refuse what would choose a start."""
         if options:
-            raise InputError(f"{self.url}: a competition takes no options of reset")
+            raise InputError(f"{self._url}: a competition takes no options of reset")
         if seed is not None and not self._has_warned:
             self._has_warned = True
             warnings.warn(_SEED, stacklevel=4)
 
-    def close(self) -> None:
-        """Leave."""
-        self._link.close()
+    def _leave(self) -> None:
+        if hasattr(self, "_link"):  # it got in
+            self._link.close()
 
 
 def _whole(action: Any) -> Any:  # noqa: ANN401 - whatever an agent gives
@@ -146,7 +149,7 @@ def _whole(action: Any) -> Any:  # noqa: ANN401 - whatever an agent gives
     )
 
 
-class RemoteEnv(gymnasium.Env[Any, Any]):
+class RemoteEnv(_Remote, gymnasium.Env[Any, Any]):
     """A competition's episodes, one after the other, as an ordinary environment.
 
     Each `reset` begins the next episode. `info["episode_index"]` is its number in its trial, from
@@ -177,16 +180,10 @@ class RemoteEnv(gymnasium.Env[Any, Any]):
         rehearsal: bool = False,
         render_mode: str | None = None,
     ) -> None:
-        self._player = _Player(url, token, task, 1, rehearsal=rehearsal, render_mode=render_mode)
-        self.observation_space = self._player.observation_space
-        self.action_space = self._player.action_space
-        if self._player.tick_s:
-            self.metadata = {**self.metadata, "render_fps": round(1.0 / self._player.tick_s)}
-
-    @property
-    def left(self) -> int:
-        """Episodes that are still to be played."""
-        return self._player.left
+        told = self._enter(url, token, task, 1, rehearsal=rehearsal, render_mode=render_mode)
+        self.observation_space, self.action_space = told["observation_space"], told["action_space"]
+        if told.get("tick_s"):
+            self.metadata = {**self.metadata, "render_fps": round(1.0 / told["tick_s"])}
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -197,9 +194,9 @@ class RemoteEnv(gymnasium.Env[Any, Any]):
             InputError: If options are given.
             CompetitionError: If the server does not answer.
         """
-        self._player.ignore(seed, options)
-        (info,) = self._player.reset([0])
-        return self._player.seen[0], info
+        self._ignore(seed, options)
+        (info,) = self._reset([0])
+        return self._seen[0], info
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:  # noqa: ANN401
         """One tick.
@@ -211,7 +208,7 @@ class RemoteEnv(gymnasium.Env[Any, Any]):
             InputError: If the action is none of `action_space`, or no episode is under way.
             CompetitionError: If the server does not answer.
         """
-        return self._player.step([0], [action])[0]
+        return self._step([0], [action])[0]
 
     def declare(
         self,
@@ -234,7 +231,7 @@ class RemoteEnv(gymnasium.Env[Any, Any]):
         Raises:
             InputError: If no episode has just ended, or it was spoken for.
         """
-        self._player.declare(0, probability, threshold, report)
+        self._declare(0, probability=probability, threshold=threshold, report=report)
 
     def feedback(self) -> dict[str, Any]:
         """Whether the episode that has just ended was novel, if the competition tells it.
@@ -248,15 +245,14 @@ class RemoteEnv(gymnasium.Env[Any, Any]):
         Raises:
             InputError: If no episode has just ended, or it is not told.
         """
-        return self._player.feedback(0)
+        return self._feedback(0)
 
     def close(self) -> None:
         """Leave the competition; whoever comes back in time goes on."""
-        if hasattr(self, "_player"):
-            self._player.close()
+        self._leave()
 
 
-class RemoteVectorEnv(VectorEnv[Any, Any, Any]):
+class RemoteVectorEnv(_Remote, VectorEnv[Any, Any, Any]):
     """Several trials of a competition at once, each with its own episodes, over one connection.
 
     A trial whose episode has ended begins its next one with the next step. One that has nothing
@@ -286,21 +282,13 @@ class RemoteVectorEnv(VectorEnv[Any, Any, Any]):
         render_mode: str | None = None,
     ) -> None:
         self.num_envs = num_envs
-        self._player = _Player(
-            url, token, task, num_envs, rehearsal=rehearsal, render_mode=render_mode
-        )
-        self.single_observation_space = self._player.observation_space
-        self.single_action_space = self._player.action_space
-        self.observation_space = gymnasium.vector.utils.batch_space(
-            self.single_observation_space, num_envs
-        )
-        self.action_space = gymnasium.vector.utils.batch_space(self.single_action_space, num_envs)
+        told = self._enter(url, token, task, num_envs, rehearsal=rehearsal, render_mode=render_mode)
+        batch_space = gymnasium.vector.utils.batch_space
+        self.single_observation_space = told["observation_space"]
+        self.single_action_space = told["action_space"]
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.action_space = batch_space(self.single_action_space, num_envs)
         self._ended: set[int] = set(range(num_envs))
-
-    @property
-    def left(self) -> int:
-        """Episodes that are still to be played, of all trials."""
-        return self._player.left
 
     def reset(
         self,
@@ -309,7 +297,7 @@ class RemoteVectorEnv(VectorEnv[Any, Any, Any]):
         options: dict[str, Any] | None = None,
     ) -> tuple[Any, dict[str, Any]]:
         """Begin the next episode of each trial."""
-        self._player.ignore(seed, options)
+        self._ignore(seed, options)
         self._ended = set(range(self.num_envs))
         infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
         self._begin(infos)
@@ -328,48 +316,36 @@ class RemoteVectorEnv(VectorEnv[Any, Any, Any]):
             given = list(gymnasium.vector.utils.iterate(self.action_space, actions))
         if len(given) != n:
             raise InputError(f"actions: {n} are wanted, one for each trial, given {actions!r:.60}")
-        going = [place for place in range(n) if place not in self._ended | self._player.over]
+        going = [place for place in range(n) if place not in self._ended | self._over]
         # First, since it may refuse an action, and nothing has changed then.
-        found = self._player.step(going, [given[place] for place in going]) if going else []
+        found = self._step(going, [given[place] for place in going]) if going else []
         self._begin(infos)
         for place, (_, reward, terminated, truncated, info) in zip(going, found, strict=True):
             rewards[place], ends[:, place], infos[place] = reward, (terminated, truncated), info
         self._ended = set(np.flatnonzero(ends.any(0)).tolist())
         return self._observations(), rewards, ends[0], ends[1], self._gathered(infos)
 
-    def declare(
-        self,
-        place: int,
-        *,
-        probability: float,
-        threshold: float = 0.5,
-        report: Mapping[str, Any] | None = None,
-    ) -> None:
-        """Speak for the episode of one trial that has just ended; see `RemoteEnv.declare`."""
-        self._player.declare(place, probability, threshold, report)
-
-    def feedback(self, place: int) -> dict[str, Any]:
-        """Ask about the episode of one trial that has just ended; see `RemoteEnv.feedback`."""
-        return self._player.feedback(place)
+    declare = _Remote._declare  # noqa: SLF001 - our own
+    feedback = _Remote._feedback  # noqa: SLF001
 
     def close_extras(self, **kwargs: Any) -> None:  # noqa: ANN401 - Gymnasium's signature
         """Leave the competition."""
         del kwargs
-        self._player.close()
+        self._leave()
 
     def _begin(self, infos: list[dict[str, Any]]) -> None:
         """Begin the next episodes where one has ended before."""
-        places = sorted(self._ended - self._player.over)
-        for place, info in zip(places, self._player.reset(places) if places else (), strict=True):
+        places = sorted(self._ended - self._over)
+        for place, info in zip(places, self._reset(places) if places else (), strict=True):
             infos[place] = info
-        for place in self._player.over:
+        for place in self._over:
             infos[place] = {"over": True}
         self._ended = set()
 
     def _observations(self) -> Any:  # noqa: ANN401
         space = self.single_observation_space
         out: Any = gymnasium.vector.utils.create_empty_array(space, n=self.num_envs)
-        return gymnasium.vector.utils.concatenate(space, self._player.seen, out)
+        return gymnasium.vector.utils.concatenate(space, self._seen, out)
 
     def _gathered(self, infos: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Infos by their key; Gymnasium's own way to gather them costs more than a step."""

@@ -81,8 +81,7 @@ class Link:
         self._timeout_s = timeout_s
         self._patience_s = patience_s
         self._number = 0
-        self._socket: socket.socket | None = None
-        self._protocol: Any = None
+        self._is_open = False
         self.welcome: dict[str, Any] = {}
         self._connect()
 
@@ -120,11 +119,11 @@ class Link:
 
     def close(self) -> None:
         """Say good-bye; may be called again."""
-        if self._socket is not None:
-            with contextlib.suppress(_LostError, OSError):
+        if self._is_open:
+            with contextlib.suppress(OSError):
                 self._protocol.send_close(1000)
                 self._flush()
-        self._hang_up()
+            self._hang_up()
 
     def _reconnect(self, begin_s: float) -> None:
         for pause_s in itertools.chain(_PAUSES_S, itertools.repeat(_PAUSES_S[-1])):
@@ -141,8 +140,10 @@ class Link:
                 return
 
     def _connect(self) -> None:
-        self._socket, self._protocol = _opened(self.url, self._token, self._timeout_s)
-        self._parts: list[Any] = []
+        try:
+            self._open()
+        except (OSError, _LostError) as err:
+            raise _nothing(self.url, _line(err)) from err
         hello = {
             "type": "hello",
             "id": self._number if self.welcome else 0,
@@ -163,6 +164,43 @@ class Link:
             )
         self.welcome = answer
 
+    def _open(self) -> None:
+        try:
+            from websockets.client import ClientProtocol
+            from websockets.uri import parse_uri
+        except ImportError as err:
+            raise MissingExtraError(
+                f"competitions need the websockets library; run: {pip_install('remote')}"
+            ) from err
+        scheme, _, where = self.url.partition(":")
+        logger = logging.getLogger(f"{__name__}.websockets")
+        logger.setLevel(logging.CRITICAL + 1)  # what goes wrong is raised
+        uri = parse_uri(f"{_SCHEMES[scheme]}:{where}/v1/play")
+        self._protocol: Any = ClientProtocol(uri, max_size=MAX_FRAME_BYTES, logger=logger)
+        self._socket = socket.create_connection((uri.host, uri.port), timeout=self._timeout_s)
+        self._is_open = True
+        try:
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if uri.secure:
+                context = ssl.create_default_context()
+                self._socket = context.wrap_socket(self._socket, server_hostname=uri.host)
+            request = self._protocol.connect()
+            request.headers["Authorization"] = f"Bearer {self._token}"
+            request.headers["User-Agent"] = f"robo-eval/{robo_eval.__version__}"
+            self._protocol.send_request(request)
+            self._flush()
+            while not (self._events() or self._protocol.handshake_exc):
+                pass
+            failed = self._protocol.handshake_exc
+            status = getattr(getattr(failed, "response", None), "status_code", 0)
+            if status == 401:
+                raise _no_team(self.url)
+            if failed is not None:
+                raise _LostError(f"it answers {status or failed}")
+        except BaseException:
+            self._hang_up()
+            raise
+
     def _checked(self, answer: dict[str, Any], number: object) -> dict[str, Any]:
         if answer["type"] == "error":
             text = " ".join(str(answer.get("message")).split())[:300]
@@ -176,7 +214,7 @@ class Link:
     # Bytes: without a thread, which would cost as much time as all the rest ---------------------
 
     def _exchange(self, frame: str | bytes) -> dict[str, Any]:
-        if self._socket is None:
+        if not self._is_open:
             raise _LostError("it was closed")
         try:
             if isinstance(frame, str):
@@ -198,43 +236,32 @@ class Link:
             raise _LostError(err.strerror or str(err)) from err
 
     def _flush(self) -> None:
-        assert self._socket is not None
-        for data in self._protocol.data_to_send():
-            if data:
-                self._socket.sendall(data)
+        self._socket.sendall(b"".join(self._protocol.data_to_send()))
+
+    def _events(self) -> list[Any]:
+        """What the server says next: parts of messages, or how it answers the handshake."""
+        data = self._socket.recv(_READ)
+        self._protocol.receive_data(data) if data else self._protocol.receive_eof()
+        found: list[Any] = self._protocol.events_received()
+        if not data and not found:
+            raise _LostError("the server hung up")
+        self._flush()  # what is owed to a ping
+        return found
 
     def _received(self) -> str | bytes:
+        from websockets.frames import DATA_OPCODES, Opcode
+
+        parts: list[Any] = []
         while True:
-            assert self._socket is not None
-            data = self._socket.recv(_READ)
-            if not data:
-                raise _LostError("the server hung up")
-            self._protocol.receive_data(data)
-            found = [self._taken(event) for event in self._protocol.events_received()]
-            self._flush()  # what is owed to a ping
+            for event in self._events():
+                if event.opcode is Opcode.CLOSE:
+                    raise self._ended()
+                parts += [event] if event.opcode in DATA_OPCODES else []
+                if parts and parts[-1].fin:
+                    whole = b"".join(part.data for part in parts)
+                    return whole.decode() if parts[0].opcode is Opcode.TEXT else whole
             if self._protocol.parser_exc is not None:
                 raise _LostError(str(self._protocol.parser_exc))
-            for whole in found:
-                if whole is not None:
-                    return whole
-
-    def _taken(self, event: Any) -> str | bytes | None:  # noqa: ANN401 - a frame or a response
-        """The message that a frame completes; None if it completes none."""
-        from websockets.frames import Opcode
-
-        kind = getattr(event, "opcode", None)
-        if kind is Opcode.CLOSE:
-            raise self._ended()
-        if kind in (Opcode.TEXT, Opcode.BINARY):
-            self._parts = [kind]
-        elif kind is not Opcode.CONT:
-            return None
-        self._parts.append(bytes(event.data))
-        if not event.fin:
-            return None
-        kind, *parts = self._parts
-        whole = b"".join(parts)
-        return whole.decode() if kind is Opcode.TEXT else whole
 
     def _ended(self) -> Exception:
         closed = self._protocol.close_rcvd
@@ -246,9 +273,8 @@ class Link:
         return _LostError(closed.reason or f"closed with code {closed.code}")
 
     def _hang_up(self) -> None:
-        opened, self._socket = self._socket, None
-        if opened is not None:
-            opened.close()
+        self._is_open = False
+        self._socket.close()
 
 
 REPLACED: Final = 4001
@@ -351,53 +377,6 @@ def answered(url: str, path: str, *, timeout_s: float, token: str | None = None)
         raise _nothing(url, f"it answers {err.code}") from err
     except OSError as err:
         raise _nothing(url, _line(err)) from err
-
-
-def _opened(url: str, token: str, timeout_s: float) -> tuple[socket.socket, Any]:
-    try:
-        from websockets.client import ClientProtocol
-        from websockets.uri import parse_uri
-    except ImportError as err:
-        raise MissingExtraError(
-            f"competitions need the websockets library; run: {pip_install('remote')}"
-        ) from err
-    parts = urlsplit(url)
-    scheme = _SCHEMES[parts.scheme]
-    port = parts.port or (443 if scheme == "wss" else 80)
-    logger = logging.getLogger(f"{__name__}.websockets")
-    logger.setLevel(logging.CRITICAL + 1)  # what goes wrong is raised
-    uri = parse_uri(f"{scheme}://{parts.netloc}/v1/play")
-    protocol = ClientProtocol(uri, max_size=MAX_FRAME_BYTES, logger=logger)
-    host = parts.hostname or ""
-    opened: socket.socket | None = None
-    try:
-        opened = socket.create_connection((host, port), timeout=timeout_s)
-        opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if scheme == "wss":
-            opened = ssl.create_default_context().wrap_socket(opened, server_hostname=host)
-        request = protocol.connect()
-        request.headers["Authorization"] = f"Bearer {token}"
-        request.headers["User-Agent"] = f"robo-eval/{robo_eval.__version__}"
-        protocol.send_request(request)
-        opened.sendall(b"".join(protocol.data_to_send()))
-        while not protocol.events_received():
-            data = opened.recv(_READ)
-            protocol.receive_data(data) if data else protocol.receive_eof()
-            if not data and not protocol.handshake_exc:
-                raise ConnectionError("it hung up")
-            if protocol.handshake_exc is not None:
-                break
-        failed = protocol.handshake_exc
-        status = getattr(getattr(failed, "response", None), "status_code", 0)
-        if status == 401:
-            raise _no_team(url)
-        if failed is not None:
-            raise ConnectionError(f"it answers {status or failed}")
-    except (OSError, ssl.SSLError, SaidNoError) as err:
-        if opened is not None:
-            opened.close()
-        raise err if isinstance(err, SaidNoError) else _nothing(url, _line(err)) from err
-    return opened, protocol
 
 
 def _no_team(url: str) -> SaidNoError:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -36,26 +37,26 @@ def played(
     serving: Serving,
     team: Team,
     agent_for: Callable[[gymnasium.Space[Any]], Any],
-) -> Iterator[tuple[str, int]]:
+    announce: Announce = lambda _line: None,
+    who: str = "",
+) -> None:
     """Let an agent play all that a team has left, by the server of this process.
 
     Args:
         serving: The server.
         team: Whose agent it is; nobody needs its token.
         agent_for: Gives the agent for an action space; see `client.play`.
-
-    Returns:
-        Each task, as soon as it was played, with the number of its episodes.
+        announce: Is told of each task that was played.
+        who: The agent, in words.
     """
     token = secrets.token_urlsafe(24)
     serving.house.passes[token] = team
     serving.wait()
     for task in dict.fromkeys(task.env for task in serving.house.competition.tasks):
         env = gymnasium.make("RoboEval/Remote-v0", url=serving.url, token=token, task=task)
-        try:
-            yield task, play(env, agent_for(env.action_space))
-        finally:
-            env.close()
+        with contextlib.closing(env):
+            count = play(env, agent_for(env.action_space))
+        announce(f"{who}: {count} episodes of {task} played")
 
 
 # Baselines ---------------------------------------------------------------------------------------
@@ -67,11 +68,18 @@ def enter_baselines(ledger: Ledger) -> None:
     Raises:
         InputError: If one of the agents cannot be made.
     """
-    known = {team.name for team in ledger.teams()}
-    for policy in ledger.competition.baselines:
+    policies = ledger.competition.baselines
+    for policy in policies:
         load_policy(policy.name, policy.factory, policy.kwargs)
-        if policy.name not in known:
-            ledger.add_team(policy.name)  # nobody gets its token
+    add_missing(ledger, [policy.name for policy in policies])
+
+
+def add_missing(ledger: Ledger, names: Iterable[str]) -> None:
+    """Add the teams that are not there yet; nobody gets their tokens."""
+    known = {team.name for team in ledger.teams()}
+    for name in names:
+        if name not in known:
+            ledger.add_team(name)
 
 
 def play_in_background(serving: Serving) -> None:
@@ -119,13 +127,13 @@ def play_baselines(
     """
     failed = set()
     for team, policy in _due(serving.house.ledger, given_up or set()):
+        who, agent = f"baseline {team.name}", partial(_baseline, serving, team, policy)
         try:
-            for task, count in played(serving, team, partial(_baseline, serving, team, policy)):
-                announce(f"baseline {team.name}: {count} episodes of {task} played")
+            played(serving, team, agent, announce, who)
         except Exception as err:  # noqa: BLE001 - of any agent; others go on
             if getattr(err, "code", "") != "elsewhere":  # another server plays it, or did
                 failed.add(team.name)
-                announce(f"baseline {team.name}: plays no more: {said(err)}")
+                announce(f"{who}: plays no more: {said(err)}")
     return failed
 
 

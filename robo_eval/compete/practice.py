@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import statistics
 import time
+from itertools import pairwise
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import gymnasium
 
+from robo_eval.compete.client import play
 from robo_eval.compete.link import PROTOCOL, CompetitionError, rules_of, token_of
 from robo_eval.compete.players import enter_baselines, play_baselines, played
 from robo_eval.compete.serving import Serving
@@ -40,17 +44,15 @@ def tried(url: str, token: str | None) -> dict[str, Any]:
 
 def _rehearsed(url: str, token: str, task: str) -> dict[str, Any]:
     env = gymnasium.make("RoboEval/Remote-v0", url=url, token=token, task=task, rehearsal=True)
-    try:
-        env.reset()
-        took_s: list[float] = []
-        terminated = truncated = False
-        while not (terminated or truncated):
-            action = env.action_space.sample()
-            begin_s = time.perf_counter()
-            _, _, terminated, truncated, _ = env.step(action)
-            took_s.append(time.perf_counter() - begin_s)
-    finally:
-        env.close()
+    acted_s: list[float] = []
+
+    def act(_observation: object) -> Any:  # noqa: ANN401 - of any space
+        acted_s.append(time.perf_counter())
+        return env.action_space.sample()
+
+    with contextlib.closing(env):
+        play(env, SimpleNamespace(act=act))
+    took_s = [after - before for before, after in pairwise([*acted_s, time.perf_counter()])]
     return {"env": task, "ticks": len(took_s), "step_ms": 1e3 * statistics.median(took_s)}
 
 
@@ -78,27 +80,20 @@ def practised(
     serving = Serving(type(ledger).open(ledger.folder), port=0)
     serving.start()
     try:
-        for _ in played(serving, team, lambda _space: agent):
-            pass
+        played(serving, team, lambda _space: agent)
         if announce is not None:
             play_baselines(serving, announce)
     finally:
         serving.stop()
-    novel = {
-        (trial.number, index)
-        for trial in ledger.trials()
-        for index, episode in enumerate(trial.episodes)
-        if episode.is_novel
-    }
     mine = [one.number for one in ledger.attempts() if one.team == team.number]
-    links = [link for number in mine for link in ledger.links(number)]
-    episodes = [link for link in links if link.kind == "episode"]
-    parts: dict[bool, list[float]] = {False: [], True: []}
-    for link in episodes:
-        parts[(link.trial, link.episode) in novel].append(link.row.quality or 0.0)
+    links = [link for number in mine for link in ledger.links(number) if link.kind == "episode"]
+    drawn, parts = ledger.trials(), {False: list[float](), True: list[float]()}
+    for link in links:
+        is_novel = drawn[link.trial].episodes[link.episode].is_novel
+        parts[is_novel].append(link.row.quality or 0.0)
     return {
-        "episodes": len(episodes),
-        "trials": len({link.trial for link in episodes}),
+        "episodes": len(links),
+        "trials": len({link.trial for link in links}),
         "mean_quality": _mean(parts[False] + parts[True]),
         "normal_quality": _mean(parts[False]),
         "novel_quality": _mean(parts[True]),

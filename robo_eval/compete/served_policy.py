@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import gymnasium
 import numpy as np
 
+from robo_eval.compete.players import add_missing, played
 from robo_eval.core.errors import InputError, MissingExtraError, RoboEvalError, pip_install, said
 
 if TYPE_CHECKING:
@@ -54,25 +55,19 @@ class Calls:
         Raises:
             InputError: If one cannot be the name of a team.
         """
-        ledger = serving.house.ledger
-        for name in set(self.urls) - {team.name for team in ledger.teams()}:
-            ledger.add_team(name)
+        add_missing(serving.house.ledger, self.urls)
         for name, url in self.urls.items():
             arguments = (serving, name, url, announce)
             threading.Thread(target=_called, args=arguments, daemon=True).start()
 
 
 def _called(serving: Serving, name: str, url: str, announce: Callable[[str], None]) -> None:
-    from robo_eval.compete.players import played
-
     try:
         (team,) = [team for team in serving.house.ledger.teams() if team.name == name]
-        for task, count in played(serving, team, partial(policy_at, url)):
-            announce(f"{name}: {count} episodes of {task} played by {url}")
-    except RoboEvalError as err:
-        announce(f"{name}: {err}")
+        played(serving, team, partial(policy_at, url), announce, name)
     except Exception as err:  # noqa: BLE001 - of whatever answers there; others go on
-        announce(f"{name}: {url}: {said(err)}")
+        why = err if isinstance(err, RoboEvalError) else f"{url}: {said(err)}"
+        announce(f"{name}: {why}")
 
 
 def policy_at(url: str, actions: gymnasium.Space[Any]) -> Any:  # noqa: ANN401 - a policy

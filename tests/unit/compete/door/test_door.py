@@ -249,13 +249,11 @@ def test_a_client_goes_on_after_a_message_that_ended_its_connection(serve: Any) 
     env = made(served, served.team())
     env.reset()
     with pytest.raises(SaidNoError) as refused:
-        env.unwrapped._player.declare(999, 0.5, 0.5, None)
+        env.unwrapped._declare(999, probability=0.5)
     assert refused.value.code == "bad_message"
     assert env.step(0)[4] == {"episode_index": 0}
     with pytest.raises(SaidNoError, match="message_bytes"):
-        env.unwrapped._player._link.ask(
-            "declare", trial=0, probability=1.0, report={"x": "x" * 3000}
-        )
+        env.unwrapped._link.ask("declare", trial=0, probability=1.0, report={"x": "x" * 3000})
     assert env.step(0)[4] == {"episode_index": 0}
     env.close()
 
@@ -310,7 +308,7 @@ def test_strangers_and_web_pages_do_not_get_in(
 def test_an_answer_that_was_lost_comes_again(shared: Any) -> None:
     env = made(shared, shared.team("lost"))
     env.reset()
-    link = env.unwrapped._player._link
+    link = env.unwrapped._link
     env.step(0)
     for _ in range(3):
         link._socket.shutdown(2)
@@ -375,7 +373,7 @@ def test_a_batch_begins_only_where_an_episode_has_ended(shared: Any) -> None:
     )  # fmt: skip
     envs.reset()
     asked: list[str] = []
-    link = envs.unwrapped._player._link
+    link = envs.unwrapped._link
     ask = link.ask
     link.ask = lambda kind, *given, **fields: asked.append(kind) or ask(kind, *given, **fields)
     envs.step(np.zeros(2, dtype=np.int64))
