@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -38,19 +38,6 @@ Place: TypeAlias = tuple[int, int, int]
 """Number of the attempt in the ledger, number of the trial, index of the episode."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Film:
-    """What came of drawing an episode.
-
-    Attributes:
-        clip: Its motion; None if there is none.
-        problem: Why there is none.
-    """
-
-    clip: Clip | None = None
-    problem: str = ""
-
-
 class Desk:
     """Makes leaderboards and films, one after the other, in one process of low priority.
 
@@ -69,7 +56,7 @@ class Desk:
         self._scoring: Future[None] | None = None
         self._scored: Hashable = None
         self._next_s = 0.0
-        self._films: OrderedDict[Place, Film] = OrderedDict()
+        self._films: OrderedDict[Place, Clip | str] = OrderedDict()
         self._making: set[str] = set()
 
     def board(self, state: Hashable) -> Board | None:
@@ -87,8 +74,11 @@ class Desk:
                 self._scoring.result(_PATIENCE_S)
         return self._board
 
-    def film(self, team: str, place: Place) -> Film | None:
-        """The film of an episode of a team; None while it, or another of the team, is made."""
+    def film(self, team: str, place: Place) -> Clip | str | None:
+        """The film of an episode of a team, or why there is none.
+
+        None while it, or another of the team, is made.
+        """
         with self._lock:
             if place in self._films:
                 self._films.move_to_end(place)
@@ -119,8 +109,7 @@ class Desk:
     def _shoot(self, team: str, place: Place) -> None:
         found = self._ask("film", *place)
         with self._lock:
-            is_text = isinstance(found, str)
-            self._films[place] = Film(problem=found) if is_text else Film(clip=found)
+            self._films[place] = found
             while len(self._films) > _MOST_FILMS:
                 self._films.popitem(last=False)
             self._making.discard(team)

@@ -154,7 +154,7 @@ def film(
     found = next((one for one in failed if one.place[1:] == (trial, episode)), None)
     if found is None:
         raise NotFoundError("no such episode of this team failed")
-    shown = site.desk.film(its.name, found.place) if found.is_film else None
+    shown = site.desk.film(its.name, found.place) if found.row.ticks else None
     spec = task_of(found.row.task)
     return render(
         request,
@@ -171,14 +171,17 @@ def film(
 def organiser(request: Request, site: ThisSite, session: Organiser, start: int = 0) -> HTMLResponse:
     """The organiser's page: teams, their progress, what went wrong, and who serves."""
     ledger, house = site.ledger, site.house
-    part = _part(ledger.teams(), start)
+    last = {one.team: one for one in ledger.attempts()}
     hands = house.arena.hands
     return render(
         request,
         "organiser.html.j2",
         session,
         phase=ledger.phase(),
-        rows=told.rows(ledger, part.pop("shown"), dict(house.open)),
+        standing=ledger.standing,
+        last=last,
+        progress=ledger.progress(),
+        open=house.open,
         episodes=house.competition.trials.episodes,
         notes=told.notes(ledger, None, ledger.attempts()),
         alive=sum(hand.is_alive for hand in hands),
@@ -187,7 +190,7 @@ def organiser(request: Request, site: ThisSite, session: Organiser, start: int =
         connections=house.open.total(),
         servers=ledger.servers(),
         now_ns=ledger.now(),
-        **part,
+        **_part(ledger.teams(), start),
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from robo_eval.compete.competition import Competition, moment_text
 from robo_eval.compete.draw import TrialDraw
-from robo_eval.compete.ledger import Attempt, Ledger, Progress, Standing, Team
+from robo_eval.compete.ledger import Attempt, Ledger, Team
 from robo_eval.compete.pages.desk import Place
 from robo_eval.core.episode import Episode
 from robo_eval.core.kinds import EndReason
@@ -59,47 +59,6 @@ def cells(competition: Competition) -> dict[str, str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """An attempt of a team as a table has it.
-
-    Attributes:
-        team: The team.
-        standing: How it stands.
-        attempt: Its last attempt; None if it has begun none.
-        progress: How far that is.
-        connections: With this server.
-    """
-
-    team: Team
-    standing: Standing
-    attempt: Attempt | None
-    progress: Progress | None
-    connections: int
-
-
-def rows(ledger: Ledger, teams: Sequence[Team], open_: dict[str, int]) -> list[Row]:
-    """Teams with their last attempts.
-
-    Args:
-        ledger: Of the competition.
-        teams: Which ones.
-        open_: Connections with this server, by name of a team.
-    """
-    last = {one.team: one for one in ledger.attempts()}
-    progress = ledger.progress()
-    return [
-        Row(
-            team=team,
-            standing=ledger.standing(team),
-            attempt=(own := last.get(team.number)),
-            progress=None if own is None else progress.get(own.number),
-            connections=open_.get(team.name, 0),
-        )
-        for team in teams
-    ]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Failed:
     """An episode that a team did not solve.
 
@@ -116,16 +75,6 @@ class Failed:
     where: str
     row: Episode
     phase: str
-
-    @property
-    def end(self) -> str:
-        """How it ended."""
-        return str(self.row.end_reason).replace("_", " ")
-
-    @property
-    def is_film(self) -> bool:
-        """Whether there is something to see."""
-        return bool(self.row.ticks)
 
 
 @lru_cache(maxsize=64)
