@@ -9,6 +9,7 @@ import struct
 import time
 from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
 from multiprocessing.connection import Connection
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -238,63 +239,50 @@ class World:
         }
 
 
-class _Work:
-    """A job under way: it is done world by world, so that no other team waits for all of it."""
-
-    def __init__(self, job: Job) -> None:
-        self.job = job
-        self.at = 0
-        self.seen: list[Any] = []
-        self.ended: list[Ended] = []
-        self.broken: dict[int, str] = {}
-
-
 class Stand:
     """The worlds of the teams that were sent to this process."""
 
     def __init__(self) -> None:
         self._worlds: dict[tuple[int, int], World] = {}
 
-    def go_on(self, work: _Work) -> Answer | None:
-        """Do the next part of a job; its answer after the last one."""
-        job, end_s = work.job, time.perf_counter() + _PART_S
-        while work.at < len(job.places):
-            if work.at and time.perf_counter() > end_s:
-                return None
-            self._do(work, job.places[work.at], job.given[work.at] if job.given else None)
-            work.at += 1
+    def done(self, job: Job) -> Iterator[Answer | None]:
+        """Do a job world by world, and give its answer; None where others may have their turn."""
+        seen, ended, broken = list[Any](), list[Ended](), dict[int, str]()
+        end_s = time.perf_counter() + _PART_S
+        for place, given in zip_longest(job.places, job.given):
+            if (seen or broken) and time.perf_counter() > end_s:
+                yield None
+                end_s = time.perf_counter() + _PART_S
+            try:
+                seen += self._do(job, place, given, ended)
+            except Exception as err:  # noqa: BLE001 - a world that breaks is told, and the next goes on
+                broken[place] = said(err)
+                if job.kind in ("reset", "step"):
+                    seen.append(self._worlds[job.room, place].cut())
         frame: str | bytes = b""
         if job.kind in ("reset", "step"):
             try:
-                frame = self._answered(job, work.seen)
+                frame = self._answered(job, seen)
             except Exception as err:  # noqa: BLE001 - of what an environment gave; others go on
-                work.broken = dict.fromkeys(job.places, said(err))
-        found = work.seen if job.kind == "spaces" else None
-        return Answer(job.number, frame, work.ended, work.broken, found)
+                broken = dict.fromkeys(job.places, said(err))
+        yield Answer(job.number, frame, ended, broken, seen if job.kind == "spaces" else None)
 
-    def _do(self, work: _Work, place: int, given: Any) -> None:  # noqa: ANN401
-        job, key = work.job, (work.job.room, place)
-        if job.kind == "close":
-            if key in self._worlds:
-                self._worlds.pop(key).close()
-            return
-        try:
-            if job.kind == "open":
-                if key in self._worlds:
-                    self._worlds.pop(key).close()
-                self._worlds[key] = World(given)
-            elif job.kind == "spaces":
-                work.seen.append(_spaces_of(given))
-            elif job.kind == "reset":
-                work.seen.append(self._worlds[key].reset(given))
-            else:
-                seen, ended = self._worlds[key].step(given, place)
-                work.seen.append(seen)
-                work.ended += [] if ended is None else [ended]
-        except Exception as err:  # noqa: BLE001 - a world that breaks is told, and the next goes on
-            work.broken[place] = said(err)
-            if job.kind in ("reset", "step"):
-                work.seen.append(self._worlds[key].cut())
+    def _do(self, job: Job, place: int, given: Any, ended: list[Ended]) -> list[Any]:  # noqa: ANN401
+        """Do a job in one world; what came of it."""
+        key = (job.room, place)
+        if job.kind == "spaces":
+            return [_spaces_of(given)]
+        if job.kind == "reset":
+            return [self._worlds[key].reset(given)]
+        if job.kind == "step":
+            seen, end = self._worlds[key].step(given, place)
+            ended += [] if end is None else [end]
+            return [seen]
+        if key in self._worlds:
+            self._worlds.pop(key).close()
+        if job.kind == "open":
+            self._worlds[key] = World(given)
+        return []
 
     def _answered(self, job: Job, seen: Sequence[tuple[Any, ...]]) -> str | bytes:
         observations: Any = [one[0] for one in seen]
@@ -329,7 +317,7 @@ def _spaces_of(task: TaskPlan) -> dict[str, Any]:
 
 
 def _lists(value: Any) -> Any:  # noqa: ANN401 - an observation
-    """An observation as JSON has it."""
+    """An observation as JSON has it; `core.plain` would look at each number."""
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
     if isinstance(value, Mapping):
@@ -344,26 +332,25 @@ class _Queue:
     """
 
     def __init__(self) -> None:
-        self._waiting: dict[int, deque[_Work]] = {}
+        self._waiting: dict[int, deque[Iterator[Answer | None]]] = {}
         self._had_s: defaultdict[int, float] = defaultdict(float)
         self._now_s = 0.0
 
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def add(self, job: Job) -> None:
-        if job.room not in self._waiting:
-            self._waiting[job.room] = deque()
-            self._had_s[job.room] = max(self._had_s[job.room], self._now_s)
-        self._waiting[job.room].append(_Work(job))
+    def add(self, room: int, job: Iterator[Answer | None]) -> None:
+        if room not in self._waiting:
+            self._waiting[room] = deque()
+            self._had_s[room] = max(self._had_s[room], self._now_s)
+        self._waiting[room].append(job)
 
-    def next(self) -> _Work:
+    def next(self) -> tuple[int, Iterator[Answer | None]]:
         room = min(self._waiting, key=self._had_s.__getitem__)
         self._now_s = self._had_s[room]
-        return self._waiting[room][0]
+        return room, self._waiting[room][0]
 
-    def count(self, work: _Work, took_s: float, *, is_done: bool) -> None:
-        room = work.job.room
+    def count(self, room: int, took_s: float, *, is_done: bool) -> None:
         self._had_s[room] += took_s
         if is_done:
             self._waiting[room].popleft()
@@ -388,11 +375,11 @@ def _work(line: socket.socket) -> None:
                 return
             buffer += data
             for job in opened(buffer, Job):
-                queue.add(job)
-        todo = queue.next()
+                queue.add(job.room, stand.done(job))
+        room, todo = queue.next()
         begin_s = time.perf_counter()
-        answer = stand.go_on(todo)
-        queue.count(todo, time.perf_counter() - begin_s, is_done=answer is not None)
+        answer = next(todo)
+        queue.count(room, time.perf_counter() - begin_s, is_done=answer is not None)
         if answer is not None:
             line.sendall(enclosed(answer))
 

@@ -20,7 +20,7 @@ from robo_eval.compete.link import checked_url
 from robo_eval.compete.practice import agent_made_by
 from robo_eval.compete.served_policy import Calls, OpenPiPolicy, pack_array, unpack_array
 from robo_eval.compete.spaces import action_of, as_json, space_of
-from robo_eval.compete.worlds import Job, _Queue
+from robo_eval.compete.worlds import Answer, _Queue
 from robo_eval.core.errors import InputError
 
 SPACES = [
@@ -86,30 +86,27 @@ def test_what_is_no_action_of_a_box_is_refused(given: Any) -> None:
 
 def test_two_teams_get_the_same_time_however_much_one_asks_for() -> None:
     queue, had = _Queue(), {1: 0.0, 2: 0.0}
-    for number in range(50):  # a batch of 16 worlds takes as long as 16 single steps
-        queue.add(Job(number=number, room=1, kind="step", places=range(16)))
-    for number in range(200):
-        queue.add(Job(number=number, room=2, kind="step", places=[0]))
-    parts: dict[int, int] = {}
+    for _ in range(50):  # a batch of 16 worlds takes as long as 16 single steps
+        queue.add(1, iter([None] * 15 + [Answer(1)]))
+    for _ in range(200):
+        queue.add(2, iter([Answer(2)]))
     while len(queue) == 2:
-        work = queue.next()
-        parts[id(work)] = parts.get(id(work), 0) + 1
-        had[work.job.room] += 1.0
-        queue.count(work, 1.0, is_done=parts[id(work)] == len(work.job.places))
+        room, job = queue.next()
+        had[room] += 1.0
+        queue.count(room, 1.0, is_done=next(job) is not None)
     assert had[1] == pytest.approx(had[2], rel=0.1)
 
 
 def test_who_was_away_does_not_push_the_others_aside() -> None:
     queue = _Queue()
-    queue.add(Job(number=1, room=1, kind="step"))
+    queue.add(1, iter(()))
     for _ in range(100):
-        queue.count(queue.next(), 1.0, is_done=False)
-    queue.add(Job(number=2, room=2, kind="step"))
+        queue.count(queue.next()[0], 1.0, is_done=False)
+    queue.add(2, iter(()))
     served = []
     for _ in range(10):
-        work = queue.next()
-        served.append(work.job.room)
-        queue.count(work, 1.0, is_done=False)
+        served.append(queue.next()[0])
+        queue.count(served[-1], 1.0, is_done=False)
     assert served.count(1) >= 4
 
 
