@@ -9,35 +9,30 @@ import shutil
 import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from dataclasses import dataclass, field, fields, replace
+from functools import lru_cache, partial, wraps
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Self, TypeVar
+from typing import Any, Concatenate, Final, ParamSpec, Self, TypeAlias, TypeVar
 
 import yaml
 from pydantic import TypeAdapter, ValidationError
 from sqlalchemy import (
     ColumnElement,
     Connection,
+    Executable,
     Select,
+    Table,
     bindparam,
     case,
     delete,
     func,
     insert,
     select,
-    true,
     union,
     update,
 )
 
-from robo_eval.compete.competition import (
-    Competition,
-    check_dates,
-    moment_text,
-    parse_competition,
-)
+from robo_eval.compete.competition import Competition, check_dates, moment_text, parse_competition
 from robo_eval.compete.draw import Secret, TrialDraw, commitment, content, draw
 from robo_eval.compete.tables import (
     ATTEMPTS,
@@ -55,7 +50,7 @@ from robo_eval.core.canonical import canonical_json, text_digest
 from robo_eval.core.episode import COLUMNS, Episode, never_began
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import EndReason, FaultBy
-from robo_eval.core.plain import plain
+from robo_eval.core.plain import UNSAID, plain
 from robo_eval.core.plan import PlainName
 from robo_eval.core.trials import checked_declaration
 from robo_eval.core.wording import counted
@@ -79,9 +74,11 @@ ALIVE_NS: Final = 20 * 10**9
 """A server that was not heard of for so long has died, and others take over its trials."""
 MOST_NOTES: Final = 1_000
 """Refused messages kept of each team; later ones are only counted."""
-_PLACE: Final = ("trial", "run", "episode")
+_PLACE: Final = ("kind", "trial", "run", "episode")
 _S: Final = 10**9
+_Given = ParamSpec("_Given")
 _Result = TypeVar("_Result")
+_Method: TypeAlias = Callable[Concatenate["Ledger", Connection, _Given], _Result]
 
 
 class Refusal(InputError):  # noqa: N818 - an answer, not a fault
@@ -124,7 +121,8 @@ class Attempt:
         started_ns: When it began, ns since 1970, UTC.
         ended_ns: When its last trial ended; None while it goes on.
         is_cut: Whether it was ended by closing the competition, or withdrawing the team.
-        sha256: Digest of the newest link of its chain.
+        sequence: Number of the newest link of its chain.
+        sha256: Digest of that; both are told by the chain itself.
     """
 
     number: int
@@ -133,7 +131,8 @@ class Attempt:
     started_ns: int
     ended_ns: int | None
     is_cut: bool
-    sha256: str
+    sequence: int = field(metadata=UNSAID)
+    sha256: str = field(metadata=UNSAID)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,14 +233,32 @@ class Progress:
     due_ns: int | None
 
 
-class _Head(NamedTuple):
-    """An attempt, held by whoever appends to its chain, and the newest link of that."""
+def _changes(
+    *, keeps: bool = True
+) -> Callable[[_Method[_Given, _Result]], Callable[Concatenate[Ledger, _Given], _Result]]:
+    """Make a method a transaction that changes something; callers leave its connection out.
 
-    number: int
-    team: int
-    attempt: int
-    sequence: int
-    sha256: str
+    Args:
+        keeps: Whether it survives a power cut at once; else it does from the next `flush` on.
+    """
+
+    def whole(
+        method: _Method[_Given, _Result],
+    ) -> Callable[Concatenate[Ledger, _Given], _Result]:
+        @wraps(method)
+        def changed(self: Ledger, /, *args: _Given.args, **kwargs: _Given.kwargs) -> _Result:
+            def once() -> _Result:
+                with self.database.writing() as db:
+                    return method(self, db, *args, **kwargs)
+
+            found = self.database.persistently(once)
+            if keeps:
+                self.flush()
+            return found
+
+        return changed
+
+    return whole
 
 
 class Ledger:
@@ -252,9 +269,18 @@ class Ledger:
         clock: Gives the time, ns since 1970, UTC.
         read_only: Refuse to change anything.
 
+    Attributes:
+        folder: Folder of the competition.
+        now: Gives the time.
+        competition: What is played.
+        digest: Of the file of the competition.
+        database: Where it is kept, and who is logged in to its pages.
+
     Raises:
         InputError: If it is none, or its database cannot be opened.
     """
+
+    database: Database
 
     def __init__(
         self,
@@ -278,8 +304,8 @@ class Ledger:
         self._secret: Final = _read_secret(held if held.exists() else folder / REVEAL)
         url = folder / URL
         target = text_of(url, "URL").strip() if url.exists() else folder / DATABASE
-        self._database: Final = Database(target, FORM, read_only=read_only, durable=False)
-        self._draw: Final = lru_cache(maxsize=64)(self._drawn)
+        self.database = Database(target, FORM, read_only=read_only, durable=False)
+        self._draw: Final = lru_cache(maxsize=64)(partial(draw, self.competition, self._secret))
         self._plan: Final = lru_cache(maxsize=64)(lambda team: self.competition.plan((team,)))
 
     @classmethod
@@ -316,14 +342,9 @@ class Ledger:
         """The ledger of a competition that is there."""
         return cls(folder, read_only=read_only)
 
-    @property
-    def database(self) -> Database:
-        """Where it is kept, and who is logged in to its pages."""
-        return self._database
-
     def close_connection(self) -> None:
         """Let go of the database; the competition goes on."""
-        self._database.close()
+        self.database.close()
 
     def __enter__(self) -> Self:
         return self
@@ -335,9 +356,7 @@ class Ledger:
 
     def meta(self) -> dict[str, str]:
         """`code_version`, `commitment`; once it is so `beacon`, `closed_ns` and `revealed_ns`."""
-        return {
-            row.name: row.value for row in self._read(lambda db: db.execute(select(META)).all())
-        }
+        return self._read(_meta)
 
     def commitment(self) -> str:
         """The commitment as it follows from the secret and the file of the competition."""
@@ -353,15 +372,15 @@ class Ledger:
         Raises:
             Refusal: If the public value that is to be mixed in is not known yet.
         """
-        return self._draw(attempt, self._read(self._beacon))
+        return self._read(lambda db: self._trials(db, attempt))
 
-    def _drawn(self, attempt: int, beacon: str | None) -> tuple[TrialDraw, ...]:
-        return draw(self.competition, self._secret, beacon, attempt)
+    def _trials(self, db: Connection, attempt: int) -> tuple[TrialDraw, ...]:
+        return self._draw(self._beacon(db), attempt)
 
     def _beacon(self, db: Connection) -> str | None:
         if self.competition.beacon is None:
             return None
-        found = _value(db, "beacon")
+        found = _meta(db).get("beacon")
         if found is None:
             said = f"the seeds wait for a public value: {self.competition.beacon}"
             raise Refusal(said, "beacon")
@@ -380,14 +399,9 @@ class Ledger:
                 if value
                 else "the public value is empty; give it as it was published"
             )
-
-        def work(db: Connection) -> None:
-            known = _value(db, "beacon")
-            if known not in (None, value):
-                raise InputError(f"{self.folder}: was given another value before, {known!r:.80}")
-            _put(db, "beacon", value)
-
-        self._write(work)
+        known = self._put("beacon", value)
+        if known != value:
+            raise InputError(f"{self.folder}: was given another value before, {known!r:.80}")
 
     # Teams ---------------------------------------------------------------------------------------
 
@@ -398,17 +412,20 @@ class Ledger:
             InputError: If there is a team of this name, it is no name, or the competition is
                 closed.
         """
-        with suppress(ValidationError):
+        try:
             name = TypeAdapter(PlainName).validate_python(name)
-            token = secrets.token_urlsafe(24)
-            self._write(lambda db: self._add_team(db, name, text_digest(token)))
-            return token
-        raise InputError(
-            f"{name!r:.80} is no name of a team; use up to 64 letters, digits, '.', '_', '+', '-'"
-        )
+        except ValidationError as err:
+            raise InputError(
+                f"{name!r:.80} is no name of a team; use up to 64 letters, digits, '.', '_', '+',"
+                " '-'"
+            ) from err
+        token = secrets.token_urlsafe(24)
+        self._add_team(name, text_digest(token))
+        return token
 
+    @_changes()
     def _add_team(self, db: Connection, name: str, digest: str) -> None:
-        known = db.execute(select(TEAMS).where(TEAMS.c.name == name)).first()
+        known = db.execute(_of(TEAMS, name=name)).first()
         if known is not None:
             if known.token_sha256 == digest:  # done before the answer was lost
                 return
@@ -416,12 +433,13 @@ class Ledger:
                 f"there is a team {name!r} already; choose another name, or end its token by"
                 " --revoke"
             )
-        if _value(db, "closed_ns") is not None:
+        if "closed_ns" in _meta(db):
             said = f"{self.folder}: is closed, and nobody joins any more; begin a new competition"
             raise Refusal(said, "closed")
         db.execute(insert(TEAMS).values(name=name, token_sha256=digest, added_ns=self.now()))
 
-    def revoke(self, name: str) -> int | None:
+    @_changes()
+    def revoke(self, db: Connection, name: str) -> int | None:
         """Withdraw a team: its token ends, its open trials are forfeited, its entries stay.
 
         Returns:
@@ -430,62 +448,60 @@ class Ledger:
         Raises:
             InputError: If there is no such team.
         """
-
-        def work(db: Connection) -> int | None:
-            team = db.execute(select(TEAMS).where(TEAMS.c.name == name).with_for_update()).first()
-            if team is None:
-                raise InputError(f"there is no team {name!r:.80}")
-            if team.revoked_ns is None:
-                changed = update(TEAMS).where(TEAMS.c.number == team.number)
-                db.execute(changed.values(revoked_ns=self.now()))
-            for number in _unended(db, ATTEMPTS.c.team == team.number):
-                self._forfeit_open(db, number, "the team was withdrawn")
-            return team.revoked_ns  # type: ignore[no-any-return]
-
-        return self._write(work)
+        team = db.execute(_of(TEAMS, name=name).with_for_update()).first()
+        if team is None:
+            raise InputError(f"there is no team {name!r:.80}")
+        if team.revoked_ns is None:
+            changed = update(TEAMS).where(TEAMS.c.number == team.number)
+            db.execute(changed.values(revoked_ns=self.now()))
+        for attempt in db.execute(_of(ATTEMPTS, team=team.number, ended_ns=None)).all():
+            self._forfeit(db, attempt.number, "the team was withdrawn", is_cut=True)
+        return team.revoked_ns  # type: ignore[no-any-return]
 
     def team_of(self, token: str) -> Team | None:
         """The team with a token, withdrawn or not; None if there is none."""
-        digest = text_digest(token)
-        query = select(TEAMS).where(TEAMS.c.token_sha256 == digest)
-        row = self._read(lambda db: db.execute(query).first())
-        return None if row is None else _team(row)
+        return next(map(_team, self._all(_of(TEAMS, token_sha256=text_digest(token)))), None)
 
     def teams(self) -> list[Team]:
         """All teams in the order they were added."""
-        query = select(TEAMS).order_by(TEAMS.c.number)
-        return [_team(row) for row in self._read(lambda db: db.execute(query).all())]
+        return [_team(row) for row in self._all(_of(TEAMS))]
 
     def attempts(self) -> list[Attempt]:
         """All attempts in the order they began."""
-        query = select(ATTEMPTS).order_by(ATTEMPTS.c.number)
-        return [_attempt(row) for row in self._read(lambda db: db.execute(query).all())]
+        return [_attempt(row) for row in self._all(_of(ATTEMPTS))]
 
     # Playing -------------------------------------------------------------------------------------
 
-    def serve(self, server: str) -> None:
+    @_changes()
+    def serve(self, db: Connection, server: str) -> None:
         """Tell that a server plays from now on.
 
         If none did before, everybody who is within a trial has the time to come back again: that
         nobody answered was no team's fault.
         """
+        others = self._alive(db) - {server}
+        self._beat(db, server)
+        if not others:
+            due = self._back_ns()
+            late = (TRIALS.c.state == "open", TRIALS.c.due_ns < due)
+            db.execute(update(TRIALS).where(*late).values(due_ns=due))
 
-        def work(db: Connection) -> None:
-            now = self.now()
-            others = _alive(db, now) - {server}
-            _beat(db, server, now)
-            if not others:
-                due = now + round(self.competition.limits.idle_s * _S)
-                late = (TRIALS.c.state == "open", TRIALS.c.due_ns < due)
-                db.execute(update(TRIALS).where(*late).values(due_ns=due))
-
-        self._write(work)
-
-    def beat(self, server: str) -> None:
+    @_changes(keeps=False)
+    def beat(self, db: Connection, server: str) -> None:
         """Tell that a server is still there; one that is silent for 20 s has died."""
-        self._write(lambda db: _beat(db, server, self.now()), keeps=False)
+        self._beat(db, server)
 
-    def claim(self, team: Team, server: str) -> list[Turn]:
+    def _beat(self, db: Connection, server: str) -> None:
+        own = update(SERVERS).where(SERVERS.c.name == server).values(seen_ns=self.now())
+        if not db.execute(own).rowcount:
+            db.execute(insert(SERVERS).values(name=server, seen_ns=self.now()))
+
+    def _alive(self, db: Connection) -> set[str]:
+        heard = SERVERS.c.seen_ns > self.now() - ALIVE_NS
+        return set(db.scalars(select(SERVERS.c.name).where(heard)))
+
+    @_changes()
+    def claim(self, db: Connection, team: Team, server: str) -> list[Turn]:
         """The turns of a team's current attempt, which this server plays from now on.
 
         An attempt begins if the team may start one. Turns that another server plays stay there,
@@ -495,101 +511,84 @@ class Ledger:
             Refusal: If there are none: `unopened`, `beacon`, `closed`, `no_attempts`, `withdrawn`,
                 `elsewhere`.
         """
-        return self._write(lambda db: self._claim(db, team, server))
-
-    def _claim(self, db: Connection, team: Team, server: str) -> list[Turn]:
-        now = self.now()
-        own = db.execute(select(TEAMS).where(TEAMS.c.number == team.number).with_for_update())
-        self._check_may_play(db, own.one().revoked_ns, now)
-        attempt = self._current(db, team, now)
-        alive = _alive(db, now)
-        _beat(db, server, now)
-        mine, elsewhere = [], False
-        for row in _open_trials(db, attempt.number):
-            if row.server not in (None, server) and row.server in alive:
-                elsewhere = True
-                continue
-            due = None if row.began_ns is None else self._due(row.began_ns, now)
-            _change(db, row, server=server, due_ns=due)
-            turn = self._turn(db, attempt, team.name, row)
-            mine.append(replace(turn, server=server, due_ns=due))
-        if not mine and elsewhere:
+        own = db.execute(_of(TEAMS, number=team.number).with_for_update()).one()
+        if own.revoked_ns is not None:
+            raise Refusal("the team was withdrawn; ask the organiser", "withdrawn")
+        self._check_may_play(db)
+        attempt = self._current(db, team)
+        others = self._alive(db) - {server}
+        self._beat(db, server)
+        rows = db.execute(_of(TRIALS, attempt=attempt.number, state="open").with_for_update()).all()
+        mine = [row for row in rows if row.server not in others]
+        if rows and not mine:
             raise Refusal(
                 "another server plays all trials of this attempt; go on there, or end that"
                 " connection first",
                 "elsewhere",
             )
-        return mine
+        turns = []
+        for row in mine:
+            due = None if row.began_ns is None else self._due(row.began_ns)
+            _change(db, row, server=server, due_ns=due)
+            turn = self._turn(db, attempt, team.name, row)
+            turns.append(replace(turn, server=server, due_ns=due))
+        return turns
 
-    def _check_may_play(self, db: Connection, revoked_ns: int | None, now: int) -> None:
+    def _check_may_play(self, db: Connection) -> None:
         opens = self.competition.opens_ns
-        if revoked_ns is not None:
-            raise Refusal("the team was withdrawn; ask the organiser", "withdrawn")
-        if _value(db, "closed_ns") is not None:
+        if "closed_ns" in _meta(db):
             raise Refusal("the competition is closed; see the leaderboard", "closed")
-        if opens is not None and now < opens:
+        if opens is not None and self.now() < opens:
             raise Refusal(f"the competition opens at {moment_text(opens)}", "unopened")
         self._beacon(db)
 
-    @staticmethod
-    def _past(db: Connection, team: Team) -> list[Attempt]:
-        """The attempts of a team, the newest last."""
-        own = select(ATTEMPTS).where(ATTEMPTS.c.team == team.number).order_by(ATTEMPTS.c.number)
-        return [_attempt(row) for row in db.execute(own)]
-
-    def _current(self, db: Connection, team: Team, now: int) -> Attempt:
+    def _current(self, db: Connection, team: Team) -> Attempt:
         """The attempt of a team that goes on, or a new one."""
-        past = self._past(db, team)
+        past = _past(db, team)
         if past and past[-1].ended_ns is None:
             return past[-1]
         most = self.competition.attempts
         if len(past) >= most:
             said = f"{counted(most, 'attempt')} may be played, and {len(past)} ended"
             raise Refusal(f"no attempt is left: {said}", "no_attempts")
-        if now >= self.competition.closes_ns:
+        if self.now() >= self.competition.closes_ns:
             closes = moment_text(self.competition.closes_ns)
             raise Refusal(f"no attempt begins after the closing date, {closes}", "closed")
-        start = {"team": team.number, "attempt": len(past) + 1, "started_ns": now}
+        start = {"team": team.number, "attempt": len(past) + 1, "started_ns": self.now()}
         db.execute(insert(ATTEMPTS).values(**start, sha256=GENESIS))
-        found = self._past(db, team)[-1]
-        drawn = self._draw(found.attempt, self._beacon(db))
+        found = _past(db, team)[-1]
+        drawn = self._trials(db, found.attempt)
         db.execute(insert(TRIALS), [{"attempt": found.number, "trial": t.number} for t in drawn])
         return found
 
-    def begin(self, turn: Turn) -> Turn:
+    @_changes(keeps=False)
+    def begin(self, db: Connection, turn: Turn) -> Turn:
         """Tell that the episode of a turn begins: from now on its time runs.
 
         Raises:
             Refusal: If it is this server's turn no longer, `lost`.
         """
+        row = _trial_row(db, turn.attempt, turn.trial.number)
+        _check_held(row, turn)
+        began = self.now() if row.began_ns is None else row.began_ns
+        due = self._due(began)
+        _change(db, row, began_ns=began, due_ns=due, begun=turn.episode)
+        return replace(turn, due_ns=due)
 
-        def work(db: Connection) -> Turn:
-            row = _trial_row(db, turn.attempt, turn.trial.number)
-            self._check_held(row, turn)
-            now = self.now()
-            began = now if row.began_ns is None else row.began_ns
-            due = self._due(began, now)
-            _change(db, row, began_ns=began, due_ns=due, begun=turn.episode)
-            return replace(turn, due_ns=due)
-
-        return self._write(work, keeps=False)
-
-    def away(self, turns: Sequence[Turn]) -> None:
+    @_changes()
+    def away(self, db: Connection, turns: Sequence[Turn]) -> None:
         """Tell that a team's connection was lost: the time to come back runs."""
+        for turn in turns:
+            row = _trial_row(db, turn.attempt, turn.trial.number)
+            if row.state == "open" and row.began_ns is not None and row.server == turn.server:
+                _change(db, row, due_ns=self._back_ns())
 
-        def work(db: Connection) -> None:
-            now = self.now()
-            for turn in turns:
-                row = _trial_row(db, turn.attempt, turn.trial.number)
-                if row.state == "open" and row.began_ns is not None and row.server == turn.server:
-                    _change(db, row, due_ns=now + round(self.competition.limits.idle_s * _S))
-
-        self._write(work)
-
-    def record(self, turn: Turn, row: Episode, actions: bytes) -> Turn | None:
+    @_changes(keeps=False)
+    def record(self, db: Connection, turn: Turn, row: Episode, actions: bytes) -> Turn | None:
         """Keep an episode that has ended; doing it again changes nothing.
 
         Args:
+            db: Of the transaction.
             turn: Its turn.
             row: Its row; `self.row` makes one.
             actions: Its actions, as `compete.replay.packed` gives them.
@@ -600,22 +599,18 @@ class Ledger:
         Raises:
             Refusal: If it is this server's turn no longer, `lost`.
         """
-        return self._write(lambda db: self._record(db, turn, row, actions), keeps=False)
-
-    def _record(self, db: Connection, turn: Turn, row: Episode, actions: bytes) -> Turn | None:
         attempt = _lock(db, turn.attempt)
         trial = _trial_row(db, turn.attempt, turn.trial.number)
         following = replace(turn, episode=turn.episode + 1)
         is_last = following.episode == len(turn.trial.episodes)
         if trial.run == turn.run and trial.episode == following.episode:
             return None if is_last else replace(following, due_ns=trial.due_ns)
-        self._check_held(trial, turn)
-        now = self.now()
-        due = None if is_last else self._due(now if trial.began_ns is None else trial.began_ns, now)
-        place = (trial.trial, trial.run, trial.episode)
-        self._append(db, attempt, "episode", place, self._cells(row, actions), actions)
+        _check_held(trial, turn)
+        began = self.now() if trial.began_ns is None else trial.began_ns
+        due = None if is_last else self._due(began)
+        told = self._cells(row, actions)
+        _append(db, attempt, "episode", trial, turn.episode, told, actions)
         state = "done" if is_last else "open"
-        began = now if trial.began_ns is None else trial.began_ns
         _change(db, trial, episode=following.episode, state=state, due_ns=due, began_ns=began)
         if is_last:
             self._end_if_done(db, turn.attempt)
@@ -660,31 +655,34 @@ class Ledger:
         if not isinstance(report, dict | None):
             raise InputError(f"report must be a mapping, given {report!r:.40}")
         stated = {**(report or {}), "probability": probability, "threshold": threshold}
-        told = checked_declaration(stated) or {}
+        self._declare(attempt, trial, episode, checked_declaration(stated) or {})
 
-        def work(db: Connection) -> None:
-            head = _lock(db, attempt)
-            row = _trial_row(db, attempt, trial)
-            said = _said(db, row, LINKS.c.episode == episode)
-            before = said.get(("declare", episode))
-            if before is not None:
-                if before == told:
-                    return
-                raise Refusal(f"of episode {episode} something was declared before", "declared")
-            self._check_just_ended(db, row, episode)
-            if ("feedback", episode) in said:
-                raise Refusal(f"whether episode {episode} was novel was asked before", "order")
-            self._append(db, head, "declare", (trial, row.run, episode), told)
+    @_changes()
+    def _declare(
+        self, db: Connection, attempt: int, trial: int, episode: int, told: dict[str, Any]
+    ) -> None:
+        head = _lock(db, attempt)
+        row = _trial_row(db, attempt, trial)
+        said = _said(db, row, episode=episode)
+        before = said.get(("declare", episode))
+        if before == told:
+            return
+        if before is not None:
+            raise Refusal(f"of episode {episode} something was declared before", "declared")
+        _check_just_ended(db, row, episode)
+        if ("feedback", episode) in said:
+            raise Refusal(f"whether episode {episode} was novel was asked before", "order")
+        _append(db, head, "declare", row, episode, told)
 
-        self._write(work)
-
-    def feedback(self, attempt: int, trial: int, episode: int) -> tuple[bool, int]:
+    @_changes()
+    def feedback(self, db: Connection, attempt: int, trial: int, episode: int) -> tuple[bool, int]:
         """Whether the episode that has just ended was novel, and how often may still be asked.
 
         To ask again for the same episode costs nothing. Where the agent has to find the onset, it
         may ask only once it has declared one in this trial.
 
         Args:
+            db: Of the transaction.
             attempt: Number of the attempt in the ledger.
             trial: Number of the trial.
             episode: Index of the episode within the trial.
@@ -693,200 +691,148 @@ class Ledger:
             Refusal: If the episode has not just ended, nothing may be asked, or not so often:
                 `order`, `closed`, `undeclared`, `no_feedback`.
         """
-        most, is_given = self.competition.feedback, self.competition.trials.condition == "given"
+        head = _lock(db, attempt)
+        row = _trial_row(db, attempt, trial)
+        said, most = _said(db, row), self.competition.feedback
+        left = most - sum(kind == "feedback" for kind, _ in said)
+        before = said.get(("feedback", episode))
+        if before is not None:
+            return before["novel"], left
+        _check_just_ended(db, row, episode)
+        if left <= 0:
+            raise Refusal(f"of {counted(most, 'episode')} of a trial it is told", "no_feedback")
+        declared = (one for (kind, _), one in said.items() if kind == "declare")
+        is_given = self.competition.trials.condition == "given"
+        if not is_given and not any(map(means_novel, declared)):
+            raise Refusal("it is told only once novelty was declared", "undeclared")
+        place = {"trial": trial, "run": row.run, "episode": episode}
+        ended = db.execute(_of(LINKS, attempt=attempt, kind="episode", **place)).one()
+        novel = is_novel(self._trials(db, head.attempt)[trial], _played(ended, START))
+        _append(db, head, "feedback", row, episode, {"novel": novel})
+        return novel, left - 1
 
-        def work(db: Connection) -> tuple[bool, int]:
-            head = _lock(db, attempt)
-            row = _trial_row(db, attempt, trial)
-            said = _said(db, row)
-            left = most - sum(kind == "feedback" for kind, _ in said)
-            before = said.get(("feedback", episode))
-            if before is not None:
-                return before["novel"], left
-            self._check_just_ended(db, row, episode)
-            if left <= 0:
-                raise Refusal(f"of {counted(most, 'episode')} of a trial it is told", "no_feedback")
-            if not is_given and not any(
-                kind == "declare" and means_novel(one) for (kind, _), one in said.items()
-            ):
-                raise Refusal("it is told only once novelty was declared", "undeclared")
-            key = (LINKS.c.trial == trial, LINKS.c.run == row.run, LINKS.c.episode == episode)
-            query = select(LINKS).where(LINKS.c.attempt == attempt, *key, LINKS.c.kind == "episode")
-            ended = _played(db.execute(query).one(), START)
-            drawn = self._draw(head.attempt, self._beacon(db))[trial]
-            told = {"novel": is_novel(drawn, ended)}
-            self._append(db, head, "feedback", (trial, row.run, episode), told)
-            return told["novel"], left - 1
-
-        return self._write(work)
-
-    def _check_just_ended(self, db: Connection, row: Any, episode: int) -> None:  # noqa: ANN401
-        if _value(db, "closed_ns") is not None or row.state == "forfeited":
-            raise Refusal("the trial is closed", "closed")
-        if row.episode != episode + 1 or row.begun > episode:
-            raise Refusal(
-                f"episode {episode} has not just ended; speak of it after its last step and before"
-                " the next begins",
-                "order",
-            )
-
-    def give_back(self, attempt: int, trial: int, why: str) -> None:
+    @_changes()
+    def give_back(self, db: Connection, attempt: int, trial: int, why: str) -> None:
         """Let a trial start again from its first episode: it broke by a fault of the server.
 
         What was played of it stays in the ledger, and counts no more.
         """
+        _lock(db, attempt)
+        row = _trial_row(db, attempt, trial)
+        if row.state == "open" and row.began_ns is not None:
+            fresh = {"episode": 0, "begun": -1, "began_ns": None, "due_ns": None}
+            _change(db, row, run=row.run + 1, server=None, why=why[:500], **fresh)
 
-        def work(db: Connection) -> None:
-            _lock(db, attempt)
-            row = _trial_row(db, attempt, trial)
-            if row.state == "open" and row.began_ns is not None:
-                fresh = {"episode": 0, "begun": -1, "began_ns": None, "due_ns": None}
-                _change(db, row, run=row.run + 1, server=None, why=why[:500], **fresh)
-
-        self._write(work)
-
-    def forfeit(self, attempt: int, trial: int, why: str) -> None:
+    @_changes()
+    def forfeit(self, db: Connection, attempt: int, trial: int, why: str) -> None:
         """End a trial by the rules: what is left of it counts as failed."""
+        self._forfeit(db, attempt, why, TRIALS.c.trial == trial)
 
-        def work(db: Connection) -> None:
-            head = _lock(db, attempt)
-            self._forfeit(db, head, _trial_row(db, attempt, trial), why)
-            self._end_if_done(db, attempt)
-
-        self._write(work)
-
-    def sweep(self) -> int:
+    @_changes()
+    def sweep(self, db: Connection) -> int:
         """Forfeit every trial whose deadline has passed; how many there were.
 
         Everything that was recorded before survives a power cut from then on.
         """
+        is_late = TRIALS.c.due_ns < self.now()
+        late = select(TRIALS.c.attempt).where(TRIALS.c.state == "open", is_late)
+        found = sorted(set(db.scalars(late)))
+        return sum(self._forfeit(db, attempt, "", is_late) for attempt in found)
 
-        def work(db: Connection) -> int:
-            late = (TRIALS.c.state == "open", TRIALS.c.due_ns < self.now())
-            rows = db.execute(select(TRIALS).where(*late).order_by(TRIALS.c.attempt)).all()
-            for row in rows:
-                head = _lock(db, row.attempt)
-                current = _trial_row(db, row.attempt, row.trial)
-                if current.due_ns is not None and current.due_ns < self.now():
-                    why = f"nothing came until {moment_text(current.due_ns)}"
-                    self._forfeit(db, head, current, why)
-                    self._end_if_done(db, row.attempt)
-            return len(rows)
+    def _forfeit(
+        self,
+        db: Connection,
+        number: int,
+        why: str,
+        *which: ColumnElement[bool],
+        is_cut: bool = False,
+    ) -> int:
+        """End those trials of an attempt that are open, and the attempt with its last one.
 
-        return self._write(work)
+        Each episode that is left has a row: ended by a fault of the team, without a score.
 
-    def _forfeit_open(self, db: Connection, attempt: int, why: str) -> None:
-        head = _lock(db, attempt)
-        for row in _open_trials(db, attempt):
-            head = self._forfeit(db, head, row, why)
-        own = update(ATTEMPTS).where(ATTEMPTS.c.number == attempt, ATTEMPTS.c.ended_ns.is_(None))
-        db.execute(own.values(is_cut=1))
-        self._end_if_done(db, attempt)
+        Args:
+            db: Of the transaction.
+            number: Number of the attempt in the ledger.
+            why: Is told; empty says which deadline has passed.
+            *which: Of which trials; none are all.
+            is_cut: Whether the attempt could have gone on.
 
-    def _forfeit(self, db: Connection, head: _Head, trial: Any, why: str) -> _Head:  # noqa: ANN401
-        """A row for every episode that is left: ended by a fault of the team, without a score."""
-        if trial.state != "open":
-            return head
+        Returns:
+            How many trials there were.
+        """
+        head = _lock(db, number)
         name = db.scalar(select(TEAMS.c.name).where(TEAMS.c.number == head.team))
-        first = self._turn(db, head, str(name), trial)
-        for episode in range(trial.episode, len(first.trial.episodes)):
-            turn = replace(first, episode=episode)
-            row = self.row(
-                turn, start_ns=self.now(), duration_s=0.0, ticks=0, episode_return=None,
-                quality=None, success=None, end_reason=EndReason.FAULT, end_detail=why[:500],
-                fault_by=FaultBy.POLICY,
-            )  # fmt: skip
-            place = (trial.trial, trial.run, episode)
-            head = self._append(db, head, "episode", place, self._cells(row, b""), b"")
-        _change(db, trial, state="forfeited", why=why[:500], due_ns=None)
-        return head
+        trials = _of(TRIALS, attempt=number, state="open").where(*which).with_for_update()
+        rows = db.execute(trials).all()
+        for trial in rows:
+            reason = why[:500] or f"nothing came until {moment_text(trial.due_ns)}"
+            first = self._turn(db, head, str(name), trial)
+            for episode in range(trial.episode, len(first.trial.episodes)):
+                row = self.row(
+                    replace(first, episode=episode), start_ns=self.now(), duration_s=0.0, ticks=0,
+                    episode_return=None, quality=None, success=None, end_reason=EndReason.FAULT,
+                    end_detail=reason, fault_by=FaultBy.POLICY,
+                )  # fmt: skip
+                head = _append(db, head, "episode", trial, episode, self._cells(row, b""), b"")
+            _change(db, trial, state="forfeited", why=reason, due_ns=None)
+        self._end_if_done(db, number, is_cut=is_cut)
+        return len(rows)
 
     def _cells(self, row: Episode, actions: bytes) -> dict[str, Any]:
         return {**cells_of(row, where=str(self.folder)), "actions_sha256": _digest_of(actions)}
 
-    def _append(
-        self,
-        db: Connection,
-        head: _Head,
-        kind: str,
-        place: tuple[int, int, int],
-        told: dict[str, Any],
-        actions: bytes | None = None,
-    ) -> _Head:
-        """Add a link to an attempt's chain; `place` is trial, run and episode."""
-        key: dict[str, Any] = {"kind": kind, **dict(zip(_PLACE, place, strict=True))}
-        sequence = head.sequence + 1
-        sha256 = row_digest({**told, **key}, sequence=sequence, previous_sha256=head.sha256)
-        row = {
-            "attempt": head.number,
-            "sequence": sequence,
-            **key,
-            "content": canonical_json(told).decode(),
-            "actions": None if actions is None else zlib.compress(actions),
-            "sha256": sha256,
-        }
-        db.execute(insert(LINKS), row)
-        db.execute(_LINKED, {"of": head.number, "sequence": sequence, "sha256": sha256})
-        return head._replace(sequence=sequence, sha256=sha256)
+    def _end_if_done(self, db: Connection, attempt: int, *, is_cut: bool = False) -> None:
+        if not db.execute(_of(TRIALS, attempt=attempt, state="open").with_for_update()).first():
+            own = (ATTEMPTS.c.number == attempt, ATTEMPTS.c.ended_ns.is_(None))
+            ended = {"ended_ns": self.now(), "is_cut": int(is_cut)}
+            db.execute(update(ATTEMPTS).where(*own).values(**ended))
 
-    def _end_if_done(self, db: Connection, attempt: int) -> None:
-        if not _open_trials(db, attempt):
-            changed = update(ATTEMPTS).where(
-                ATTEMPTS.c.number == attempt, ATTEMPTS.c.ended_ns.is_(None)
-            )
-            db.execute(changed.values(ended_ns=self.now()))
-
-    def _due(self, began_ns: int, now: int) -> int:
+    def _due(self, began_ns: int) -> int:
         limits = self.competition.limits
-        return min(now + round(limits.episode_s * _S), began_ns + round(limits.trial_s * _S))
+        return min(self.now() + round(limits.episode_s * _S), began_ns + round(limits.trial_s * _S))
 
-    def _turn(self, db: Connection, own: Attempt | _Head, team: str, row: Any) -> Turn:  # noqa: ANN401
+    def _back_ns(self) -> int:
+        """Until when who lost a connection now has to be back."""
+        return self.now() + round(self.competition.limits.idle_s * _S)
+
+    def _turn(self, db: Connection, own: Attempt, team: str, row: Any) -> Turn:  # noqa: ANN401
         """The turn of a row of TRIALS."""
         return Turn(
             attempt=own.number,
             ordinal=own.attempt,
             team=team,
-            trial=self._draw(own.attempt, self._beacon(db))[row.trial],
+            trial=self._trials(db, own.attempt)[row.trial],
             run=row.run,
             episode=row.episode,
             due_ns=row.due_ns,
             server=row.server or "",
         )
 
-    def _check_held(self, row: Any, turn: Turn) -> None:  # noqa: ANN401 - a row of TRIALS
-        if row.state != "open" or row.run != turn.run or row.server != turn.server:
-            what = f"was {row.state}" if row.state != "open" else "is played elsewhere"
-            raise Refusal(f"the trial {what}: {row.why or 'it was claimed anew'}", "lost")
-        if row.episode != turn.episode:
-            raise Refusal(f"episode {row.episode} of the trial is next, not {turn.episode}", "lost")
-
     # What was noted and played -------------------------------------------------------------------
 
-    def note(self, team: Team | None, kind: str, detail: str) -> None:
+    @_changes(keeps=False)
+    def note(self, db: Connection, team: Team | None, kind: str, detail: str) -> None:
         """Keep that something was refused; of each team only the first thousand in words."""
-
-        def work(db: Connection) -> None:
-            number = None if team is None else team.number
-            if number is None:
-                n = 1 + (db.scalar(select(func.count()).where(NOTES.c.team.is_(None))) or 0)
-            else:
-                changed = update(TEAMS).where(TEAMS.c.number == number)
-                db.execute(changed.values(n_notes=TEAMS.c.n_notes + 1))
-                n = db.scalar(select(TEAMS.c.n_notes).where(TEAMS.c.number == number)) or 0
-            if n <= MOST_NOTES:
-                text = {"kind": kind[:40], "detail": detail[:500]}
-                db.execute(insert(NOTES).values(team=number, at_ns=self.now(), **text))
-
-        self._write(work, keeps=False)
+        number = None if team is None else team.number
+        if number is None:
+            n = 1 + (db.scalar(select(func.count()).where(NOTES.c.team.is_(None))) or 0)
+        else:
+            changed = update(TEAMS).where(TEAMS.c.number == number)
+            db.execute(changed.values(n_notes=TEAMS.c.n_notes + 1))
+            n = db.scalar(select(TEAMS.c.n_notes).where(TEAMS.c.number == number)) or 0
+        if n <= MOST_NOTES:
+            text = {"kind": kind[:40], "detail": detail[:500]}
+            db.execute(insert(NOTES).values(team=number, at_ns=self.now(), **text))
 
     def notes(self) -> list[dict[str, Any]]:
         """What was refused, oldest first: `team` (number or None), `kind`, `detail`, `at_ns`."""
-        return self._mappings(select(NOTES).order_by(NOTES.c.number))
+        return self._dicts(_of(NOTES))
 
     def latest_notes(self, most: int, team: Team | None = None) -> list[dict[str, Any]]:
         """What was refused last, newest first, as `notes` has it; of one team or of all."""
-        query = select(NOTES).order_by(NOTES.c.number.desc()).limit(most)
-        return self._mappings(query if team is None else query.where(NOTES.c.team == team.number))
+        query = _of(NOTES) if team is None else _of(NOTES, team=team.number)
+        return self._dicts(query.order_by(None).order_by(NOTES.c.number.desc()).limit(most))
 
     def breaks(self, most: int, attempts: Sequence[int] | None = None) -> list[dict[str, Any]]:
         """Trials that were forfeited or given back, of new attempts first.
@@ -901,7 +847,7 @@ class Ledger:
         query = select(*columns).where(TRIALS.c.why.is_not(None)).limit(most)
         query = query.order_by(TRIALS.c.attempt.desc(), TRIALS.c.trial)
         own = query if attempts is None else query.where(TRIALS.c.attempt.in_(attempts))
-        return self._mappings(own)
+        return self._dicts(own)
 
     def progress(self) -> dict[int, Progress]:
         """How far each attempt is, by its number."""
@@ -915,31 +861,24 @@ class Ledger:
             func.sum(of.episode).label("episodes"),
             func.min(case((of.state == "open", of.due_ns))).label("due_ns"),
         ).group_by(of.attempt)
-        rows = self._mappings(query)
-        return {row.pop("attempt"): Progress(**row) for row in rows}
+        return {row.pop("attempt"): Progress(**row) for row in self._dicts(query)}
 
     def servers(self) -> dict[str, int]:
         """When each server was last heard of, ns since 1970, UTC, by its name."""
-        rows = self._read(lambda db: db.execute(select(SERVERS).order_by(SERVERS.c.name)).all())
-        return {row.name: row.seen_ns for row in rows}
-
-    def _mappings(self, query: Select[Any]) -> list[dict[str, Any]]:
-        return [dict(row) for row in self._read(lambda db: db.execute(query).mappings().all())]
+        return {row.name: row.seen_ns for row in self._all(_of(SERVERS))}
 
     def ended_runs(self, attempt: int) -> dict[int, tuple[int, int]]:
         """Of each trial the run that counts, and how many episodes of it have ended."""
-        query = select(TRIALS).where(TRIALS.c.attempt == attempt)
         n = self.competition.trials.episodes
         return {
             row.trial: (row.run, n if row.state == "forfeited" else row.episode)
-            for row in self._read(lambda db: db.execute(query).all())
+            for row in self._all(_of(TRIALS, attempt=attempt))
         }
 
     def links(self, attempt: int) -> Iterator[Played]:
         """What an attempt left behind in order, each link compared with the one before it."""
-        query = select(LINKS).where(LINKS.c.attempt == attempt).order_by(LINKS.c.sequence)
         last = START
-        for row in self._read(lambda db: db.execute(query).all()):
+        for row in self._all(_of(LINKS, attempt=attempt)):
             found = _played(row, last)
             yield found
             last = found.link
@@ -949,73 +888,62 @@ class Ledger:
 
         `links` compares each with the one before it, which takes ten times as long.
         """
-        columns = (LINKS.c.kind, *(LINKS.c[name] for name in _PLACE), LINKS.c.content)
-        query = select(*columns).where(LINKS.c.attempt == attempt).order_by(LINKS.c.sequence)
-        yield from self._read(lambda db: db.execute(query).all())
+        columns = [LINKS.c[name] for name in (*_PLACE, "content")]
+        yield from self._all(_of(LINKS, attempt=attempt).with_only_columns(*columns))
 
     def shown(self) -> Iterator[tuple[str, dict[str, Any]]]:
         """Every row that the end of a competition shows, by its table; of no token anything."""
-        numbers = [attempt.number for attempt in self.attempts()]
         for table in SHOWN.values():
             columns = [one for one in table.columns if one.name not in ("server", "n_notes")]
-            by_attempt = [table.c.attempt == one for one in numbers] if table is LINKS else [true()]
-            for part in by_attempt:  # so that not all of it is held at once
-                query = select(*columns).where(part).order_by(*table.primary_key)
-                for row in self._read(lambda db, query=query: db.execute(query).mappings().all()):  # type: ignore[misc]
+            parts = [_of(table)]
+            if table is LINKS:  # so that not all of it is held at once
+                parts = [_of(table, attempt=one.number) for one in self.attempts()]
+            for part in parts:
+                for row in self._dicts(part.with_only_columns(*columns)):
                     hidden = {"token_sha256": str(row["number"])} if table is TEAMS else {}
                     yield table.name, {**row, **hidden}
 
     def kept_scores(self) -> dict[int, tuple[str, str]]:
         """What was computed of attempts before: by number, what it depends on, and what it is."""
-        rows = self._read(lambda db: db.execute(select(SCORES)).all())
-        return {row.attempt: (row.key, row.content) for row in rows}
+        return {row.attempt: (row.key, row.content) for row in self._all(_of(SCORES))}
 
     def keep_scores(self, new: Mapping[int, tuple[str, str]]) -> None:
         """Keep what was computed of attempts, in place of what was known of them."""
-        rows = [
-            {"attempt": number, "key": key, "content": told} for number, (key, told) in new.items()
-        ]
+        if new and not self.database.read_only:
+            self._keep_scores(new)
 
-        def work(db: Connection) -> None:
-            for row in rows:
-                db.execute(delete(SCORES).where(SCORES.c.attempt == row["attempt"]))
-            db.execute(insert(SCORES), rows)
-
-        if rows and not self._database.read_only:
-            self._write(work)
+    @_changes()
+    def _keep_scores(self, db: Connection, new: Mapping[int, tuple[str, str]]) -> None:
+        for number, (key, told) in new.items():
+            db.execute(delete(SCORES).where(SCORES.c.attempt == number))
+            db.execute(insert(SCORES).values(attempt=number, key=key, content=told))
 
     def standings(self) -> dict[str, dict[str, Any]]:
         """What of the competition, its teams and attempts decides entries, ranks and marks."""
-        teams = {team.number: team for team in self.teams()}
+        teams = self.teams()
+        names = {team.number: team.name for team in teams}
         told = {"competition": {"closed_ns": self.meta().get("closed_ns")}}
-        told |= {f"team {team.name}": plain(team) for team in teams.values()}
+        told |= {f"team {team.name}": plain(team) for team in teams}
         for one in self.attempts():
-            who = f"{teams[one.team].name if one.team in teams else '?'}, attempt {one.attempt}"
-            told[who] = plain(one)
-            del told[who]["sha256"]  # `chains` has it
+            told[f"{names.get(one.team, '?')}, attempt {one.attempt}"] = plain(one)
         return told
 
     def strays(self) -> list[int]:
         """Numbers of attempts that are not there, though trials or links of them are."""
-        query = union(select(LINKS.c.attempt), select(TRIALS.c.attempt))
-        left = set(self._read(lambda db: db.scalars(query).all()))
-        return sorted(left - {one.number for one in self.attempts()})
+        left = self._all(union(select(LINKS.c.attempt), select(TRIALS.c.attempt)))
+        return sorted({row.attempt for row in left} - {one.number for one in self.attempts()})
 
     # The end -------------------------------------------------------------------------------------
 
     def close(self) -> None:
         """End the competition: nothing is played any more, what is open is forfeited."""
+        self._put("closed_ns", str(self.now()))
+        for attempt in self._all(_of(ATTEMPTS, ended_ns=None)):
+            self._close(attempt.number)
 
-        def work(db: Connection) -> Sequence[int]:
-            if _value(db, "closed_ns") is None:
-                _put(db, "closed_ns", str(self.now()))
-            return _unended(db)
-
-        def end(db: Connection, number: int) -> None:
-            self._forfeit_open(db, number, "the competition was closed")
-
-        for number in self._write(work):
-            self._write(partial(end, number=number))
+    @_changes()
+    def _close(self, db: Connection, number: int) -> None:
+        self._forfeit(db, number, "the competition was closed", is_cut=True)
 
     def reveal(self) -> dict[str, Any]:
         """What was promised, every attempt's end, and who stood how; closes what is open.
@@ -1031,20 +959,18 @@ class Ledger:
                 "unclosed",
             )
         self.close()
-        meta, beacon = self.meta(), None
-        with suppress(Refusal):
-            beacon = self._read(self._beacon)
+        meta = self.meta()
         told = {
-            **content(self.competition, self._secret, meta["code_version"], beacon),
+            **self.promised(meta["code_version"], meta.get("beacon")),
             "salt": self._secret.salt.hex(),
-            "beacon": beacon,
+            "beacon": meta.get("beacon"),
             "commitment": meta["commitment"],
             "chains": {str(one.number): one.sha256 for one in self.attempts()},
             "standing": self.standings(),
         }
         data = json.dumps(told, indent=1, sort_keys=True) + "\n"
         write_atomically(self.folder / REVEAL, data.encode())
-        self._write(lambda db: _put(db, "revealed_ns", str(self.now())))
+        self._put("revealed_ns", str(self.now()))
         return told
 
     # Standing ------------------------------------------------------------------------------------
@@ -1058,20 +984,20 @@ class Ledger:
         return self._read(self._phase)
 
     def _phase(self, db: Connection) -> Standing:
-        now, closes = self.now(), self.competition.closes_ns
-        if _value(db, "revealed_ns") is not None:
+        meta, closes = _meta(db), self.competition.closes_ns
+        if "revealed_ns" in meta:
             told = "The competition has ended and its seeds are revealed: anybody may check it."
             return Standing("revealed", told, "organiser", None)
-        if _value(db, "closed_ns") is not None:
+        if "closed_ns" in meta:
             told = "The competition is closed; the organiser reveals the seeds next."
             return Standing("closed", told, "organiser", closes)
         try:
-            self._check_may_play(db, None, now)
+            self._check_may_play(db)
         except Refusal as err:
             deadline = self.competition.opens_ns if err.code == "unopened" else closes
             told = f"{str(err)[:1].upper()}{str(err)[1:]}."
             return Standing(err.code, told, "organiser", deadline)
-        if now >= closes:
+        if self.now() >= closes:
             told = (
                 "No attempt begins any more; those that began may go on until the organiser closes."
             )
@@ -1080,49 +1006,46 @@ class Ledger:
         return Standing("open", told, "team", closes)
 
     def _standing(self, db: Connection, team: Team) -> Standing:
-        now, closes = self.now(), self.competition.closes_ns
-        own = db.execute(select(TEAMS).where(TEAMS.c.number == team.number)).one()
-        phase = self._phase(db)
+        phase, most = self._phase(db), self.competition.attempts
         if phase.state == "revealed":
             return phase
-        if own.revoked_ns is not None:
+        if db.execute(_of(TEAMS, number=team.number)).one().revoked_ns is not None:
             told = "The team was withdrawn; what it played stays visible."
             return Standing("withdrawn", told, "organiser", None)
         if phase.state == "closed":
             return phase
-        past = self._past(db, team)
+        past = _past(db, team)
         if past and past[-1].ended_ns is None:
-            return self._playing(db, past[-1], now)
+            return self._playing(db, past[-1])
         if phase.state in ("unopened", "beacon"):
             return phase
-        most = self.competition.attempts
-        if len(past) < most and now < closes:
+        if len(past) < most and phase.state == "open":
             told = f"The team may begin attempt {len(past) + 1} of {most}."
-            return Standing("ready", told, "team", closes)
+            return Standing("ready", told, "team", phase.deadline_ns)
         told = (
             f"The team has ended {counted(len(past), 'attempt')} of {most}; the organiser closes"
             " the competition and reveals the seeds next."
         )
-        return Standing("finished", told, "organiser", closes)
+        return Standing("finished", told, "organiser", self.competition.closes_ns)
 
-    def _playing(self, db: Connection, attempt: Attempt, now: int) -> Standing:
-        rows = db.execute(select(TRIALS).where(TRIALS.c.attempt == attempt.number)).all()
-        n = self.competition.trials.episodes
-        left = sum(n - row.episode for row in rows if row.state == "open")
+    def _playing(self, db: Connection, attempt: Attempt) -> Standing:
+        rows = db.execute(_of(TRIALS, attempt=attempt.number)).all()
+        n, still = self.competition.trials.episodes, [row for row in rows if row.state == "open"]
         told = (
             f"Attempt {attempt.attempt} of {self.competition.attempts} goes on:"
-            f" {left} of {counted(len(rows) * n, 'episode')} left to play."
+            f" {sum(n - row.episode for row in still)} of {counted(len(rows) * n, 'episode')} left"
+            " to play."
         )
         forfeited = [row for row in rows if row.state == "forfeited"]
         if forfeited:
             told += f" {counted(len(forfeited), 'trial')} forfeited: {forfeited[-1].why}."
-        back = [row for row in rows if row.state == "open" and row.run > 1 and row.episode == 0]
+        back = sum(row.run > 1 and row.episode == 0 for row in still)
         if back:
             # Not why: what an environment says when it breaks could tell what is novel in it.
-            told += f" {counted(len(back), 'trial')} to start again by our fault, at no cost."
-        due = [row.due_ns for row in rows if row.state == "open" and row.due_ns is not None]
+            told += f" {counted(back, 'trial')} to start again by our fault, at no cost."
+        due = [row.due_ns for row in still if row.due_ns is not None]
         deadline = min(due, default=self.competition.closes_ns)
-        if due and now > deadline:
+        if due and self.now() > deadline:
             told += " A deadline has passed; its trial is about to be forfeited."
             return Standing("late", told, "server", deadline)
         return Standing("playing", told, "team", deadline)
@@ -1131,26 +1054,27 @@ class Ledger:
 
     def _read(self, work: Callable[[Connection], _Result]) -> _Result:
         def once() -> _Result:
-            with self._database.reading() as db:
+            with self.database.reading() as db:
                 return work(db)
 
-        return self._database.persistently(once)
+        return self.database.persistently(once)
 
-    def _write(self, work: Callable[[Connection], _Result], *, keeps: bool = True) -> _Result:
-        """Change something; where it `keeps` not, a power cut until `flush` may undo it."""
+    def _all(self, query: Executable) -> Sequence[Any]:
+        return self.database.persistently(partial(self.database.rows, query))
 
-        def once() -> _Result:
-            with self._database.writing() as db:
-                return work(db)
+    def _dicts(self, query: Executable) -> list[dict[str, Any]]:
+        return [row._asdict() for row in self._all(query)]
 
-        found = self._database.persistently(once)
-        if keeps:
-            self.flush()
-        return found
+    @_changes()
+    def _put(self, db: Connection, name: str, value: str) -> str:
+        """Keep a value once; gives the one that is kept."""
+        if name not in (meta := _meta(db)):
+            db.execute(insert(META).values(name=name, value=value))
+        return meta.get(name, value)
 
     def flush(self) -> None:
         """Have the disk keep what was recorded, so that it survives a power cut."""
-        self._database.flush()
+        self.database.flush()
 
 
 # Files -------------------------------------------------------------------------------------------
@@ -1180,39 +1104,64 @@ def _read_secret(path: Path) -> Secret:
 # Rows --------------------------------------------------------------------------------------------
 
 # What is asked for each episode is made once: making a statement takes longer than running it.
-_HEAD: Final = (
-    select(*[ATTEMPTS.c[name] for name in _Head._fields])
-    .where(ATTEMPTS.c.number == bindparam("of"))
-    .with_for_update()
-)
+_HEAD: Final = select(ATTEMPTS).where(ATTEMPTS.c.number == bindparam("of")).with_for_update()
 _OWN: Final = (TRIALS.c.attempt == bindparam("of"), TRIALS.c.trial == bindparam("which"))
 _TRIAL: Final = select(TRIALS).where(*_OWN).with_for_update()
 _CHANGE: Final = update(TRIALS).where(*_OWN)
 _LINKED: Final = update(ATTEMPTS).where(ATTEMPTS.c.number == bindparam("of"))
 
 
-def _value(db: Connection, name: str) -> str | None:
-    found = db.scalar(select(META.c.value).where(META.c.name == name))
-    return None if found is None else str(found)
+def _of(table: Table, **equal: object) -> Select[Any]:
+    """The rows of a table in the order of its key, of which some columns are known."""
+    return select(table).filter_by(**equal).order_by(*table.primary_key)
 
 
-def _put(db: Connection, name: str, value: str) -> None:
-    if _value(db, name) is None:
-        db.execute(insert(META).values(name=name, value=value))
+def _meta(db: Connection) -> dict[str, str]:
+    return {row.name: row.value for row in db.execute(_of(META))}
 
 
 def _team(row: Any) -> Team:  # noqa: ANN401 - a row of TEAMS
-    return Team(number=row.number, name=row.name, added_ns=row.added_ns, revoked_ns=row.revoked_ns)
+    return Team(**{one.name: getattr(row, one.name) for one in fields(Team)})
 
 
 def _attempt(row: Any) -> Attempt:  # noqa: ANN401 - a row of ATTEMPTS
-    names = ("number", "team", "attempt", "started_ns", "ended_ns", "sha256")
-    return Attempt(is_cut=bool(row.is_cut), **{name: getattr(row, name) for name in names})
+    return Attempt(**{**row._asdict(), "is_cut": bool(row.is_cut)})
 
 
-def _lock(db: Connection, attempt: int) -> _Head:
-    """The newest link of an attempt's chain; nobody else appends until the transaction ends."""
-    return _Head(*db.execute(_HEAD, {"of": attempt}).one())
+def _past(db: Connection, team: Team) -> list[Attempt]:
+    """The attempts of a team, the newest last."""
+    return [_attempt(row) for row in db.execute(_of(ATTEMPTS, team=team.number))]
+
+
+def _lock(db: Connection, attempt: int) -> Attempt:
+    """An attempt, to whose chain nobody else appends until the transaction ends."""
+    return _attempt(db.execute(_HEAD, {"of": attempt}).one())
+
+
+def _append(
+    db: Connection,
+    head: Attempt,
+    kind: str,
+    trial: Any,  # noqa: ANN401 - a row of TRIALS
+    episode: int,
+    told: dict[str, Any],
+    actions: bytes | None = None,
+) -> Attempt:
+    """Add a link to an attempt's chain; gives the attempt with it."""
+    key = {"kind": kind, "trial": trial.trial, "run": trial.run, "episode": episode}
+    sequence = head.sequence + 1
+    sha256 = row_digest({**told, **key}, sequence=sequence, previous_sha256=head.sha256)
+    row = {
+        "attempt": head.number,
+        "sequence": sequence,
+        **key,
+        "content": canonical_json(told).decode(),
+        "actions": None if actions is None else zlib.compress(actions),
+        "sha256": sha256,
+    }
+    db.execute(insert(LINKS), row)
+    db.execute(_LINKED, {"of": head.number, "sequence": sequence, "sha256": sha256})
+    return replace(head, sequence=sequence, sha256=sha256)
 
 
 def _trial_row(db: Connection, attempt: int, trial: int) -> Any:  # noqa: ANN401 - of TRIALS
@@ -1222,12 +1171,34 @@ def _trial_row(db: Connection, attempt: int, trial: int) -> Any:  # noqa: ANN401
     return found
 
 
-def _said(db: Connection, trial: Any, *which: Any) -> dict[tuple[str, int], dict[str, Any]]:  # noqa: ANN401
+def _change(db: Connection, row: Any, **values: object) -> None:  # noqa: ANN401 - of TRIALS
+    db.execute(_CHANGE, {"of": row.attempt, "which": row.trial, **values})
+
+
+def _check_held(row: Any, turn: Turn) -> None:  # noqa: ANN401 - a row of TRIALS
+    if row.state != "open" or row.run != turn.run or row.server != turn.server:
+        what = f"was {row.state}" if row.state != "open" else "is played elsewhere"
+        raise Refusal(f"the trial {what}: {row.why or 'it was claimed anew'}", "lost")
+    if row.episode != turn.episode:
+        raise Refusal(f"episode {row.episode} of the trial is next, not {turn.episode}", "lost")
+
+
+def _check_just_ended(db: Connection, row: Any, episode: int) -> None:  # noqa: ANN401 - of TRIALS
+    if "closed_ns" in _meta(db) or row.state == "forfeited":
+        raise Refusal("the trial is closed", "closed")
+    if row.episode != episode + 1 or row.begun > episode:
+        raise Refusal(
+            f"episode {episode} has not just ended; speak of it after its last step and before"
+            " the next begins",
+            "order",
+        )
+
+
+def _said(db: Connection, trial: Any, **which: object) -> dict[tuple[str, int], dict[str, Any]]:  # noqa: ANN401
     """What was said of the episodes of a trial's run that counts, by kind and episode."""
-    own = (LINKS.c.attempt == trial.attempt, LINKS.c.trial == trial.trial)
-    said = (LINKS.c.run == trial.run, LINKS.c.kind != "episode", *which)
-    query = select(LINKS.c.kind, LINKS.c.episode, LINKS.c.content).where(*own, *said)
-    return {(kind, number): json.loads(told) for kind, number, told in db.execute(query)}
+    own = _of(LINKS, attempt=trial.attempt, trial=trial.trial, run=trial.run, **which)
+    said = db.execute(own.where(LINKS.c.kind != "episode"))
+    return {(row.kind, row.episode): json.loads(row.content) for row in said}
 
 
 def means_novel(declared: Mapping[str, Any]) -> bool:
@@ -1241,37 +1212,13 @@ def is_novel(trial: TrialDraw, played: Played) -> bool:
     return trial.episodes[played.episode].is_novel and not never_began(row.novelty, row.ticks)
 
 
-def _unended(db: Connection, *which: ColumnElement[bool]) -> Sequence[int]:
-    """Numbers of the attempts that go on."""
-    return db.scalars(select(ATTEMPTS.c.number).where(ATTEMPTS.c.ended_ns.is_(None), *which)).all()
-
-
-def _open_trials(db: Connection, attempt: int) -> Sequence[Any]:
-    query = select(TRIALS).where(TRIALS.c.attempt == attempt, TRIALS.c.state == "open")
-    return db.execute(query.order_by(TRIALS.c.trial).with_for_update()).all()
-
-
-def _change(db: Connection, row: Any, **values: object) -> None:  # noqa: ANN401 - of TRIALS
-    db.execute(_CHANGE, {"of": row.attempt, "which": row.trial, **values})
-
-
-def _alive(db: Connection, now: int) -> set[str]:
-    return set(db.scalars(select(SERVERS.c.name).where(SERVERS.c.seen_ns > now - ALIVE_NS)))
-
-
-def _beat(db: Connection, server: str, now: int) -> None:
-    own = update(SERVERS).where(SERVERS.c.name == server).values(seen_ns=now)
-    if not db.execute(own).rowcount:
-        db.execute(insert(SERVERS).values(name=server, seen_ns=now))
-
-
 def _digest_of(actions: bytes) -> str:
     return hashlib.sha256(actions).hexdigest()
 
 
 def _played(row: Any, last: Link) -> Played:  # noqa: ANN401 - of LINKS
     link = Link(row.sequence, row.sha256)
-    key = {name: getattr(row, name) for name in ("kind", *_PLACE)}
+    key = {name: getattr(row, name) for name in _PLACE}
     told: dict[str, Any] = {}
     actions, problem = None, break_text(last, row.sequence, last.sha256, "link")
     try:

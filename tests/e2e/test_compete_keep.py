@@ -60,7 +60,7 @@ def test_the_table_names_attempts_and_says_once_what_no_team_has(quick_cli, cont
     assert "left open by 1 comparison," in table
     assert "0/20" in table
     (line,) = (one for one in table.splitlines() if "no policy is named" in one)
-    assert line.startswith("M3, performance_kept, M5")
+    assert line.startswith("- M3, performance_kept, M5")
     (head,) = (one for one in table.splitlines() if "capability" in one)
     assert head.split() == ["team", "capability", "generality"]
     assert "AIQ: no study of these levels is named" in table

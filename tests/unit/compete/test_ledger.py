@@ -139,7 +139,7 @@ def test_a_withdrawn_team_plays_no_more_and_its_rows_stay(ledger, contest):
 def test_a_full_disk_loses_nothing_and_says_so(ledger, contest):
     turn = _first(ledger.claim(contest.team(ledger, "alice"), "s"))
     row = ledger.row(turn, **contest.measured(0.5))
-    database = ledger._database.connected()
+    database = ledger.database.connected()
     most = database.exec_driver_sql("PRAGMA page_count").scalar()
     database.exec_driver_sql(f"PRAGMA max_page_count = {most}")
     large = packed(list(range(200_000)))

@@ -728,7 +728,7 @@ def test_on_a_full_disk_nothing_is_lost_and_play_goes_on_after_it(serve: Any) ->
     served = serve(count=1, episodes=2)
     env = made(served, served.team("filler"))
     env.reset()
-    database = served.serving.house.ledger._database
+    database = served.serving.house.ledger.database
     pages = "PRAGMA max_page_count"
 
     def limited(most: int) -> None:
