@@ -24,7 +24,7 @@ from robo_eval.compete.ledger import (
     means_novel,
 )
 from robo_eval.compete.replay import differences, unpacked
-from robo_eval.compete.scores import is_damaged, numbers, quality_of_row
+from robo_eval.compete.scores import numbers, quality_of_row
 from robo_eval.core.canonical import canonical_json
 from robo_eval.core.errors import InputError
 from robo_eval.core.plain import plain
@@ -288,7 +288,7 @@ def _episode(
     for column, value in {"policy": team, **drawn}.items():
         if getattr(row, column) != value:
             yield column, f"{name}: {column} is {getattr(row, column)!r} in place of {value!r}"
-    again = quality_of_row(row, ledger.competition.tasks[trial.task])
+    again = quality_of_row(link.content, ledger.competition.tasks[trial.task])
     recorded = row.quality if row.end_reason.is_scored else again
     if again != recorded:
         found.rescored.append((who, row.episode_id, recorded, again))
@@ -301,9 +301,8 @@ def _episode(
 
 def _board(ledger: Ledger) -> Iterator[str]:
     """Whether the numbers that were kept of attempts are those that follow from the log."""
-    kept = ledger.kept_scores()
-    for team, attempt, key, text in numbers(ledger, {}):
-        if attempt is not None and is_damaged(kept.get(attempt.number), key, text):
+    for team, _, _, is_damaged in numbers(ledger, is_anew=True):
+        if is_damaged:
             yield f"{team.name}: the numbers kept for the leaderboard do not follow from the log"
 
 

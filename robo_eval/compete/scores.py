@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import gc
 import json
-import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from itertools import groupby
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,8 +30,9 @@ from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.registered.trials import GROUP
 from robo_eval.metrics.registry import registered
 from robo_eval.metrics.scoring import SCORE_VERSION, score_row
+from robo_eval.metrics.standings import ranks_text
 from robo_eval.metrics.tasks import VARIANT
-from robo_eval.metrics.trials import Trials, Whole, trials_among, whole_trials
+from robo_eval.metrics.trials import Whole, trials_among, whole_trials
 from robo_eval.stats.bounded import bounded_mean_intervals
 from robo_eval.stats.clustered_pairs import clustered_p_values
 from robo_eval.stats.multiple import holm, letters, rank_ranges
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from robo_eval.compete.competition import Competition
     from robo_eval.compete.draw import TrialDraw
     from robo_eval.compete.ledger import Attempt, Ledger, Team
-    from robo_eval.core.episode import Episode
     from robo_eval.core.plan import TaskPlan, TrialPlan
     from robo_eval.core.trials import InTrial
 
@@ -53,6 +52,8 @@ _TEAM: Final = "this team"
 """Stands for the team that is measured: a blank is in no name."""
 _PORTION: Final = 20
 """Attempts whose numbers are computed together: their intervals take less time so."""
+_NOTHING: Final = Estimate.missing(reason="nothing was played", unit="ratio")
+_UNSCORED: Final = Estimate.missing(reason="no episode has a score", unit="ratio")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,10 +127,7 @@ class Entry:
     @property
     def ranks(self) -> str:
         """The ranks that are left open, for people."""
-        if self.rank_range is None:
-            return "-"
-        best, worst = self.rank_range
-        return f"{best}" if best == worst else f"{best} to {worst}"
+        return ranks_text(self.rank_range)
 
     @property
     def marks(self) -> tuple[str, ...]:
@@ -258,60 +256,61 @@ def board(
     Raises:
         InputError: If what an attempt left behind cannot be read, or the study is none.
     """
-    kept = ledger.kept_scores()
-    entries, notes = [], []
-    new: dict[int, tuple[str, str]] = {}
     n = len(cells_of(ledger.competition)) * ledger.competition.trials.episodes
-    for team, attempt, key, text in numbers(ledger, kept, workers):
-        if attempt is None:
-            entries.append(_blank(team, n))
-            continue
-        entries.append(_entry(ledger, team, attempt, json.loads(text), n))
-        before = kept.get(attempt.number)
-        if is_damaged(before, key, text):
+    entries, notes = [], []
+    for team, attempt, content, is_damaged in numbers(ledger, workers):
+        entries.append(_entry(ledger, team, attempt, content, n))
+        if is_damaged:
             notes.append(f"what was kept of {team.name} was damaged, and was computed again")
-        if attempt.ended_ns is not None and before != (key, text):
-            new[attempt.number] = (key, text)
-    ledger.keep_scores(new)
-    baselines = {policy.name for policy in ledger.competition.baselines}
     quotients = quotients_of(ledger.competition, [one.means for one in entries], study)
     entries = [
-        replace(
-            one,
-            is_baseline=one.team in baselines,
-            ability={**one.ability, "AIQ": own} if one.ability else {},
-        )
+        replace(one, ability={**one.ability, "AIQ": own} if one.ability else {})
         for one, own in zip(entries, quotients, strict=True)
     ]
     return _ranked(ledger, entries, config or MetricConfig(), notes)
 
 
 def numbers(
-    ledger: Ledger, kept: Mapping[int, tuple[str, str]], workers: int = 1
-) -> Iterator[tuple[Team, Attempt | None, str, str]]:
-    """Of each team its attempt, and what that depends on and what it is, as a ledger keeps it."""
-    teams, attempts = ledger.teams(), ledger.attempts()
+    ledger: Ledger, workers: int = 1, *, is_anew: bool = False
+) -> Iterator[tuple[Team, Attempt | None, dict[str, Any], bool]]:
+    """What each team did: itself, its attempt, the numbers of that, and whether kept ones differed.
+
+    Numbers of ended attempts are kept in the ledger, if that may be written.
+
+    Args:
+        ledger: Of the competition.
+        workers: Processes that share much work.
+        is_anew: Compute what was kept as well.
+    """
+    kept, teams, attempts = ledger.kept_scores(), ledger.teams(), ledger.attempts()
     names = {team.number: team.name for team in teams}
     by_name = {(names.get(one.team), one.attempt): one for one in attempts}
-    jobs: dict[int, _Job] = {}
-    keys: dict[int, str] = {}
     chosen = {team.number: _chosen(attempts, team) for team in teams}
     roles = _roles(ledger.competition)
+    jobs, texts = [], {}
     for attempt in filter(None, chosen.values()):
         pairs = ((name, by_name.get((name, attempt.attempt))) for name in roles)
         job = _Job(attempt, names[attempt.team], tuple((name, one) for name, one in pairs if one))
-        keys[attempt.number] = job.key
-        sealed, text = kept.get(attempt.number, ("", ""))
-        if sealed != _sealed(job.key, text):
-            jobs[attempt.number] = job
-    computed = _computed(ledger, list(jobs.values()), workers)
+        seal, text = kept.get(attempt.number, ("", ""))
+        if is_anew or seal != job.sealed(text):
+            jobs.append(job)
+        else:
+            texts[attempt.number] = text
+    texts |= _computed(ledger, jobs, workers)
+    new, damaged = {}, set()
+    for job in jobs:
+        number, text = job.attempt.number, texts[job.attempt.number]
+        told = job.sealed(text), text
+        before = kept.get(number, told)
+        if before != told and before[0].split()[:1] == told[0].split()[:1]:
+            damaged.add(number)
+        if job.attempt.ended_ns is not None:
+            new[number] = told
+    ledger.keep_scores(new)
     for team in teams:
         own = chosen[team.number]
-        if own is None:
-            yield team, None, "", ""
-        else:
-            text = computed[own.number] if own.number in jobs else kept[own.number][1]
-            yield team, own, _sealed(keys[own.number], text), text
+        content = {} if own is None else json.loads(texts[own.number])
+        yield team, own, content, own is not None and own.number in damaged
 
 
 def _roles(competition: Competition) -> list[str]:
@@ -323,16 +322,6 @@ def _roles(competition: Competition) -> list[str]:
     return [name for name in dict.fromkeys(named) if name is not None]
 
 
-def _sealed(key: str, text: str) -> str:
-    """What numbers depend on, and a digest of themselves: so damage is seen."""
-    return f"{key} {text_digest(text)}"
-
-
-def is_damaged(before: tuple[str, str] | None, key: str, text: str) -> bool:
-    """Whether the numbers kept before rest on the same, and still are others."""
-    return before is not None and before[0].split()[:1] == key.split()[:1] and before != (key, text)
-
-
 def _chosen(attempts: Sequence[Attempt], team: Team) -> Attempt | None:
     """The last attempt that was played to its end; else one that was cut off, or goes on."""
     own = [one for one in attempts if one.team == team.number]
@@ -341,35 +330,41 @@ def _chosen(attempts: Sequence[Attempt], team: Team) -> Attempt | None:
     return next((kind[-1] for kind in (whole, ended, own) if kind), None)
 
 
-def _blank(team: Team, n: int) -> Entry:
-    none = Estimate.missing(reason="nothing was played", unit="ratio")
-    state = "not_begun" if team.revoked_ns is None else "withdrawn"
-    return Entry(team=team.name, state=state, expected=n, score=none, success=none)
-
-
-def _entry(ledger: Ledger, team: Team, attempt: Attempt, content: dict[str, Any], n: int) -> Entry:
-    ended = attempt.ended_ns
-    state = "unfinished" if ended is None else "ended"
-    return Entry(
+def _entry(
+    ledger: Ledger, team: Team, attempt: Attempt | None, content: Mapping[str, Any], n: int
+) -> Entry:
+    if team.revoked_ns is not None:
+        state = "withdrawn"
+    elif attempt is None:
+        state = "not_begun"
+    else:
+        state = "unfinished" if attempt.ended_ns is None else "ended"
+    entry = Entry(
         team=team.name,
-        state=state if team.revoked_ns is None else "withdrawn",
+        state=state,
+        is_baseline=any(policy.name == team.name for policy in ledger.competition.baselines),
+        expected=n,
+        score=_NOTHING,
+        success=_NOTHING,
+    )
+    if attempt is None:
+        return entry
+
+    def said_of(told: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+        return {name: Estimate(**one) for name, one in told.items()}
+
+    ended = attempt.ended_ns
+    return replace(
+        entry,
         attempt=attempt.attempt,
         entered_ns=ended,
         is_late=ended is not None and ended > ledger.competition.closes_ns,
-        score=Estimate(**content["score"]),
-        success=Estimate(**content["success"]),
-        measures={name: Estimate(**one) for name, one in content["measures"].items()},
-        ability={name: Estimate(**one) for name, one in content["ability"].items()},
-        levels=tuple(
-            LevelScore(
-                cell=cell, score=Estimate(**one["score"]), success=Estimate(**one["success"])
-            )
-            for cell, one in content["levels"].items()
-        ),
+        **said_of({name: content[name] for name in ("score", "success")}),
+        measures=said_of(content["measures"]),
+        ability=said_of(content["ability"]),
+        levels=tuple(LevelScore(cell=at, **said_of(one)) for at, one in content["levels"].items()),
         quality=tuple(tuple(own) for own in content["quality"]),
-        means=content["means"],
-        expected=n,
-        **{name: content[name] for name in ("played", "forfeited", "not_begun")},
+        **{name: content[name] for name in ("means", "played", "forfeited", "not_begun")},
     )
 
 
@@ -384,34 +379,25 @@ class _Job:
     team: str
     beside: tuple[tuple[str, Attempt], ...]
 
-    @property
-    def key(self) -> str:
-        """What the numbers depend on."""
+    def sealed(self, text: str) -> str:
+        """What its numbers depend on, and a digest of themselves: so damage is seen."""
         others = {name: one.sha256 for name, one in self.beside}
-        return digest([BOARD_VERSION, SCORE_VERSION, software(), self.attempt.sha256, others])
+        key = digest([BOARD_VERSION, SCORE_VERSION, software(), self.attempt.sha256, others])
+        return f"{key} {text_digest(text)}"
 
 
-class _Outcome(NamedTuple):
-    """What of a row its score follows from."""
+def quality_of_row(cells: Mapping[str, Any], task: TaskPlan) -> float | None:
+    """Quality of an episode by the rules at hand: a fault of the team counts 0, others nothing.
 
-    episode_return: float | None
-    ticks: int
-    end_reason: EndReason
-    interventions: int
-    fault_by: FaultBy | None
-
-
-def quality_of_row(row: Episode | _Outcome, task: TaskPlan) -> float | None:
-    """Quality of an episode by the rules at hand: a fault of the team counts 0, others nothing."""
-    if row.end_reason is EndReason.FAULT and row.fault_by is FaultBy.POLICY:
+    Args:
+        cells: Of its row, as the ledger keeps them.
+        task: By whose rules it is scored.
+    """
+    end = EndReason(cells["end_reason"])
+    if end is EndReason.FAULT and cells["fault_by"] == FaultBy.POLICY:
         return 0.0
-    return score_row(
-        episode_return=row.episode_return,
-        ticks=row.ticks,
-        end_reason=row.end_reason,
-        interventions=row.interventions,
-        task=task,
-    ).quality
+    names = ("episode_return", "ticks", "interventions")
+    return score_row(**{name: cells[name] for name in names}, end_reason=end, task=task).quality
 
 
 def _computed(ledger: Ledger, jobs: Sequence[_Job], workers: int) -> dict[int, str]:
@@ -462,7 +448,7 @@ def _contents(ledger: Ledger, jobs: Sequence[_Job]) -> list[tuple[int, str]]:
             ),
             "ability": able[at],
             "means": by_cell[at],
-            "quality": log.values,
+            "quality": log.quality,
             "played": log.played,
             "forfeited": log.forfeited,
             "not_begun": int((log.cell < 0).sum()),
@@ -522,11 +508,6 @@ class _Log:
     played: int
     forfeited: int
 
-    @property
-    def values(self) -> list[list[float | None]]:
-        """Quality of each episode by trial; None where it has none."""
-        return [[None if math.isnan(one) else one for one in own] for own in self.quality.tolist()]
-
     def means(self) -> dict[tuple[str, str], list[float]]:
         """By cell, all of them under `""`, and number: the mean of each trial that has one."""
         found = {}
@@ -579,7 +560,7 @@ def _read(ledger: Ledger, attempt: Attempt, drawn: _Drawn) -> _Log:
     quality, success = np.full(drawn.cell.shape, np.nan), np.full(drawn.cell.shape, np.nan)
     rows: dict[tuple[int, int], Mapping[str, Any]] = {}
     declared: dict[tuple[int, int], Mapping[str, Any]] = {}
-    forfeited = 0
+    cell, forfeited = drawn.cell.copy(), 0
     try:
         for kind, trial, run, episode, content in ledger.contents(attempt.number):
             if run != runs[trial][0] or kind == "feedback":
@@ -588,27 +569,21 @@ def _read(ledger: Ledger, attempt: Attempt, drawn: _Drawn) -> _Log:
             if kind == "declare":
                 declared[trial, episode] = told
                 continue
-            cause = told["fault_by"]
-            row = _Outcome(
-                told["episode_return"], told["ticks"], EndReason(told["end_reason"]),
-                told["interventions"], None if cause is None else FaultBy(cause),
-            )  # fmt: skip
-            value = quality_of_row(row, task_of[trial])
+            end = EndReason(told["end_reason"])
+            value = quality_of_row(told, task_of[trial])
             if value is not None:
                 quality[trial, episode] = value
-                success[trial, episode] = row.end_reason is EndReason.SUCCESS
+                success[trial, episode] = end is EndReason.SUCCESS
             is_novel = drawn.stands[trial][episode].is_novel
             rows[trial, episode] = from_json(told["novelty"] or "{}") if is_novel else {}
-            forfeited += row.end_reason is EndReason.FAULT
+            if rows[trial, episode].get("began") is False:
+                cell[trial, episode] = -1
+            forfeited += end is EndReason.FAULT
     except (ValueError, TypeError, LookupError) as err:
         raise InputError(
             f"{ledger.folder}: what attempt {attempt.number} left behind cannot be read"
             f" ({said(err)}); `robo-eval compete check {ledger.folder}` says where"
         ) from err
-    cell = drawn.cell.copy()
-    for at, told in rows.items():
-        if told.get("began") is False:
-            cell[at] = -1
     novelty = [
         [
             {**rows.get((trial, at), {}), "trial": stands.as_dict(declared.get((trial, at)))}
@@ -623,25 +598,14 @@ def _intervals(samples: Sequence[Sequence[float]]) -> Iterator[Estimate]:
     """The mean over trials of each sample."""
     known = iter(bounded_mean_intervals([one for one in samples if one]))
     for one in samples:
-        yield (
-            next(known) if one else Estimate.missing(reason="no episode has a score", unit="ratio")
-        )
-
-
-class _Whole(Trials):
-    """Trials of which nothing is asked by condition."""
-
-    def cells(self) -> Iterator[tuple[Any, dict[Any, Any]]]:
-        """None."""
-        return iter(())
+        yield next(known) if one else _UNSCORED
 
 
 def _measures(plan: TrialPlan, own: Whole, beside: Mapping[str, Whole]) -> dict[str, Estimate]:
     """The measures of SAIL-ON, by the registered metrics of trials with an onset."""
     config = MetricConfig()
-    found = trials_among({**beside, _TEAM: own}, _TEAM, plan)
     body: Any = SimpleNamespace(
-        trials=_Whole(**{one.name: getattr(found, one.name) for one in fields(found)}),
+        trials=replace(trials_among({**beside, _TEAM: own}, _TEAM, plan), is_split=False),
         config=config,
         level=config.level,
         policy=_TEAM,

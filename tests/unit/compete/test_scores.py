@@ -402,7 +402,7 @@ def test_many_processes_find_what_one_does(ledger, contest, monkeypatch):
     kept = []
     for portion, workers in ((20, 1), (1, 2)):
         monkeypatch.setattr(scores, "_PORTION", portion)
-        kept.append(list(scores.numbers(ledger, {}, workers)))
+        kept.append(list(scores.numbers(ledger, workers, is_anew=True)))
     assert kept[0] == kept[1]
 
 
