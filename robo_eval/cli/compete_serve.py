@@ -103,13 +103,13 @@ def _begun(
     """A server that listens already and has only to run, and the tokens of new teams."""
     from robo_eval.compete.players import enter_baselines, play_in_background
     from robo_eval.compete.served_policy import Calls
-    from robo_eval.compete.serving import Serving, tokens_of
+    from robo_eval.compete.serving import Serving
 
     calls = Calls.of(policies)
     if baselines:
         enter_baselines(ledger)
     serving = Serving(ledger, **where)
-    tokens = tokens_of(ledger, teams)
+    tokens = {name: ledger.add_team(name) for name in teams}
     calls.begin(serving, lambda line: typer.echo(line, err=True))
     if baselines:
         play_in_background(serving)

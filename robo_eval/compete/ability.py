@@ -46,10 +46,10 @@ def abilities(
     """
     named = [policy.name for policy in competition.baselines]
     known = panel_difficulties(competition)
-    found: list[dict[str, Estimate]] = []
+    found: dict[int, dict[str, Estimate]] = {}
     asked: dict[int, tuple[Means, Mapping[str, float]]] = {}
     for place, (team, own, others) in enumerate(zip(teams, means, panels, strict=True)):
-        panel = {name: one for name, one in others.items() if name in named and all(one.values())}
+        panel = [one for name, one in others.items() if name in named and all(one.values())]
         lacking = sum(not values for values in own.values())
         if lacking:
             why = f"no episode has a score in {counted(lacking, 'cell')}"
@@ -61,12 +61,11 @@ def abilities(
                 f" them all, nor {LEAST_PANEL} baselines that have"
             )
         else:
-            why = ""
-            asked[place] = own, known or _difficulties(list(panel.values()))
-        found.append(_lacking(why, _SPREAD))
-    for place, one in _analysed(asked).items():
-        found[place] = one
-    return found
+            asked[place] = own, known or _difficulties(panel)
+            continue
+        found[place] = dict.fromkeys(_SPREAD, _lacking(why))
+    found |= _analysed(asked)
+    return [found[place] for place in range(len(teams))]
 
 
 def panel_difficulties(competition: Competition) -> dict[str, float]:
@@ -106,7 +105,7 @@ def quotients_of(
         InputError: If it is no study that was run to its end, or counts other returns as 0 and 1.
     """
     if study is None:
-        return [_lacking("no study of these levels is named", ["AIQ"])["AIQ"] for _ in means]
+        return [_lacking("no study of these levels is named")] * len(means)
     from robo_eval.analysis.aiq import quotient_interval
     from robo_eval.study.causes import listed
     from robo_eval.study.matched import check_returns, key_of, key_of_test
@@ -131,8 +130,7 @@ def quotients_of(
         for own in means
     ]
     return [
-        _of_trials(quotient_interval(space, rows)) if all(rows) else _lacking(why, ["AIQ"])["AIQ"]
-        for rows in table
+        _of_trials(quotient_interval(space, rows)) if all(rows) else _lacking(why) for rows in table
     ]
 
 
@@ -181,5 +179,5 @@ def _of_trials(found: Estimate) -> Estimate:
     return replace(found, reason=found.reason and found.reason.replace("episode", "trial"))
 
 
-def _lacking(why: str, names: Sequence[str]) -> dict[str, Estimate]:
-    return {name: Estimate.missing(reason=why, unit="ratio") for name in names}
+def _lacking(why: str) -> Estimate:
+    return Estimate.missing(reason=why, unit="ratio")

@@ -27,7 +27,7 @@ from robo_eval.compete.replay import differences, unpacked
 from robo_eval.compete.scores import numbers, quality_of_row
 from robo_eval.core.canonical import canonical_json
 from robo_eval.core.errors import InputError
-from robo_eval.core.plain import plain
+from robo_eval.core.plain import UNSAID, plain
 from robo_eval.core.wording import counted
 from robo_eval.log.chain import GENESIS
 from robo_eval.log.files import explained
@@ -40,7 +40,7 @@ _ADDED: Final = ("salt", "beacon", "commitment", "chains", "standing")
 """What `reveal` adds to what was promised."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True)
 class Checked:
     """What was found.
 
@@ -53,29 +53,24 @@ class Checked:
         replayed: Episodes that were played again.
         differing_scores: Episodes that the rules at hand score otherwise than older ones did:
             team, episode, the recorded quality and the new one.
+        candidates: Episodes that may be played again, each with its team and attempt, and trial.
     """
 
-    problems: tuple[str, ...]
-    notes: tuple[str, ...]
-    revealed: bool
-    attempts: int
-    episodes: int
-    replayed: int
-    differing_scores: tuple[tuple[str, str, float | None, float | None], ...] = ()
+    problems: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    revealed: bool = False
+    attempts: int = 0
+    episodes: int = 0
+    replayed: int = 0
+    differing_scores: list[tuple[str, str, float | None, float | None]] = field(
+        default_factory=list
+    )
+    candidates: list[tuple[str, TrialDraw, Played]] = field(default_factory=list, metadata=UNSAID)
 
     def as_dict(self) -> dict[str, Any]:
         """The findings as JSON would have them."""
         told: dict[str, Any] = plain(self)
         return {"version": 1, "is_fine": not self.problems, **told}
-
-
-@dataclass(slots=True)
-class _Findings:
-    problems: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    rescored: list[tuple[str, str, float | None, float | None]] = field(default_factory=list)
-    candidates: list[tuple[str, TrialDraw, Played]] = field(default_factory=list)
-    episodes: int = 0
 
 
 def check(folder: Path, sample: int | None = SAMPLE, seed: int | None = None) -> Checked:
@@ -89,18 +84,18 @@ def check(folder: Path, sample: int | None = SAMPLE, seed: int | None = None) ->
     Raises:
         InputError: If there is no competition, or an environment of it cannot be made here.
     """
-    found = _Findings()
     with Ledger.open(folder, read_only=True) as ledger:
         revealed = _revealed(folder)
+        found = Checked(revealed=revealed is not None)
         found.problems += _promise(ledger, revealed)
         found.problems += _standing(ledger, revealed)
-        attempts = ledger.attempts()
         names = {team.number: team.name for team in ledger.teams()}
+        chains = None if revealed is None else revealed["chains"]
         differing: list[str] = []
-        for attempt in attempts:
+        for attempt in ledger.attempts():
             team = names.get(attempt.team, "?")
-            chains = None if revealed is None else revealed["chains"]
             differing += _summed(_attempt(ledger, attempt, team, found, chains))
+            found.attempts += 1
         # Numbers of rows that differ would tell the same again, if there are any.
         found.problems += differing or _board(ledger)
         chosen = found.candidates
@@ -113,15 +108,8 @@ def check(folder: Path, sample: int | None = SAMPLE, seed: int | None = None) ->
             told += [(who, f"{_name(who, link)}: played again, {text}") for text in again]
         found.problems += _summed(told)
         found.notes += _others(found.candidates)
-    return Checked(
-        problems=tuple(found.problems),
-        notes=tuple(found.notes),
-        revealed=revealed is not None,
-        attempts=len(attempts),
-        episodes=found.episodes,
-        replayed=len(chosen),
-        differing_scores=tuple(found.rescored),
-    )
+        found.replayed = len(chosen)
+    return found
 
 
 def _revealed(folder: Path) -> dict[str, Any] | None:
@@ -197,7 +185,7 @@ def _attempt(
     ledger: Ledger,
     attempt: Attempt,
     team: str,
-    found: _Findings,
+    found: Checked,
     chains: dict[str, str] | None,
 ) -> Iterator[tuple[str, str]]:
     """What differs in one attempt by kind; its episodes are added to what may be played again."""
@@ -274,7 +262,7 @@ def _feedback(
 
 
 def _episode(
-    ledger: Ledger, trial: TrialDraw, team: str, who: str, link: Played, found: _Findings
+    ledger: Ledger, trial: TrialDraw, team: str, who: str, link: Played, found: Checked
 ) -> Iterator[tuple[str, str]]:
     found.episodes += 1
     name = _name(who, link)
@@ -291,7 +279,7 @@ def _episode(
     again = quality_of_row(link.content, ledger.competition.tasks[trial.task])
     recorded = row.quality if row.end_reason.is_scored else again
     if again != recorded:
-        found.rescored.append((who, row.episode_id, recorded, again))
+        found.differing_scores.append((who, row.episode_id, recorded, again))
         if row.score_version == SCORE_VERSION:
             told = f"quality {recorded!r} was recorded, and its return gives {again!r}"
             yield "quality", f"{name}: {told}"

@@ -11,9 +11,9 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeAlias
 
 from robo_eval.compete.competition import Competition
 from robo_eval.core.canonical import canonical_json
@@ -24,6 +24,7 @@ from robo_eval.core.trials import InTrial
 
 _SEEDS: Final = 2**31
 """Seeds are below it."""
+_Draws: TypeAlias = Callable[..., int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,17 +138,15 @@ class TrialDraw:
         )
 
 
-class _Draws:
-    """Numbers by what they are for."""
+def _draws(secret: Secret, beacon: str | None) -> _Draws:
+    """What draws numbers below 2**256, by what they are for."""
+    tail = "" if beacon is None else f"\n{beacon}"
 
-    def __init__(self, secret: Secret, beacon: str | None) -> None:
-        self._master = secret.master
-        self._tail = "" if beacon is None else f"\n{beacon}"
+    def number(*what: object) -> int:
+        text = "/".join(map(str, what)) + tail
+        return int.from_bytes(hmac.digest(secret.master, text.encode(), "sha256"), "big")
 
-    def number(self, *what: object) -> int:
-        """A number below 2**256."""
-        text = "/".join(map(str, what)) + self._tail
-        return int.from_bytes(hmac.digest(self._master, text.encode(), "sha256"), "big")
+    return number
 
 
 def draw(
@@ -161,8 +160,8 @@ def draw(
         beacon: The public value that is mixed in; None if the competition names none.
         attempt: The first attempt of a team, its second, ...: the same for all teams.
     """
-    draws, cells = _Draws(secret, beacon), cells_of(competition)
-    order = sorted(range(len(cells)), key=lambda place: draws.number(attempt, "order", place))
+    draws, cells = _draws(secret, beacon), cells_of(competition)
+    order = sorted(range(len(cells)), key=lambda place: draws(attempt, "order", place))
     return tuple(
         _trial(competition, draws, attempt, number, *cells[place])
         for number, place in enumerate(order)
@@ -195,13 +194,13 @@ def _trial(
     low, high = trials.onset
     onset = None
     if novel is not None:
-        onset = low + draws.number(attempt, number, "onset") % (high - low + 1)
+        onset = low + draws(attempt, number, "onset") % (high - low + 1)
     limit = int(trials.share * 2**53)
 
     def is_novel(index: int) -> bool:
         if onset is None or index < onset:
             return False
-        return index == onset or draws.number(attempt, number, index, "novel") % 2**53 < limit
+        return index == onset or draws(attempt, number, index, "novel") % 2**53 < limit
 
     found = TrialDraw(
         number=number,
@@ -212,7 +211,7 @@ def _trial(
         onset=onset,
         onset_tick=trials.onset_tick if novel is not None else None,
         episodes=tuple(
-            EpisodeDraw(draws.number(attempt, number, index, "seed") % _SEEDS, is_novel(index))
+            EpisodeDraw(draws(attempt, number, index, "seed") % _SEEDS, is_novel(index))
             for index in range(trials.episodes)
         ),
         cell=(novel or nominal).key,

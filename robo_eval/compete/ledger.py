@@ -627,8 +627,10 @@ class Ledger:
         }
         return row_for(planned, self._plan(turn.team), self.digest, **given)
 
+    @_changes()
     def declare(
         self,
+        db: Connection,
         attempt: int,
         trial: int,
         episode: int,
@@ -639,6 +641,7 @@ class Ledger:
         """Keep what a team says of the episode that has just ended; once.
 
         Args:
+            db: Of the transaction.
             attempt: Number of the attempt in the ledger.
             trial: Number of the trial.
             episode: Index of the episode within the trial.
@@ -652,15 +655,8 @@ class Ledger:
                 `order`, `declared`, `closed`.
             InputError: If a number or a word is none that a declaration has; it names the field.
         """
-        if not isinstance(report, dict | None):
-            raise InputError(f"report must be a mapping, given {report!r:.40}")
         stated = {**(report or {}), "probability": probability, "threshold": threshold}
-        self._declare(attempt, trial, episode, checked_declaration(stated) or {})
-
-    @_changes()
-    def _declare(
-        self, db: Connection, attempt: int, trial: int, episode: int, told: dict[str, Any]
-    ) -> None:
+        told = checked_declaration(stated) or {}
         head = _lock(db, attempt)
         row = _trial_row(db, attempt, trial)
         said = _said(db, row, episode=episode)

@@ -18,11 +18,10 @@ from typing import Any, Final
 
 from robo_eval.compete.ledger import Ledger
 from robo_eval.core.errors import CheckFailedError, InputError, MissingExtraError, pip_install
-from robo_eval.web.serve import address, check_address, listening
+from robo_eval.web.serve import address, check_address, listening, server_of
 
 PORT: Final = 8600
 _START_S: Final = 180.0
-_STOP_S: Final = 5
 
 
 class Serving:
@@ -64,7 +63,6 @@ class Serving:
     ) -> None:
         check_address(host, is_tls=False, allow_plain=allow_plain, remedy="")
         try:
-            import uvicorn
             import websockets  # noqa: F401 - uvicorn finds it by itself
 
             from robo_eval.compete.arena import Arena
@@ -86,22 +84,16 @@ class Serving:
         self._stack.enter_context(contextlib.closing(self._listener))
         server = self._stack.enter_context(_named(ledger.folder))
         self.house = House(ledger, arena, server)
-        config = uvicorn.Config(
+        self._server: Any = server_of(
             make_app(self.house, ("localhost", host, socket.gethostname(), *names)),
             log_level="error",
-            server_header=False,
-            # A proxy on this machine says how and from where a client came.
-            proxy_headers=True,
-            forwarded_allow_ips="127.0.0.1,::1",
             ws=Direct,
             ws_max_size=ledger.competition.limits.message_bytes,
             ws_per_message_deflate=False,  # costs more time than it saves
             ws_ping_interval=None,  # how long a team may be silent is a rule, and told
-            timeout_graceful_shutdown=_STOP_S,
         )
         # uvicorn logs each connection that is refused over HTTP as a fault of the application.
         logging.getLogger("uvicorn.error").addFilter(_is_no_refusal)
-        self._server: Any = uvicorn.Server(config)
         self._thread: threading.Thread | None = None
 
     def run(self) -> None:
@@ -112,8 +104,7 @@ class Serving:
         """
         with self._stack, contextlib.suppress(KeyboardInterrupt):
             self._server.run(sockets=[self._listener])
-        if not self._server.started:
-            raise CheckFailedError(self.house.problem or "the server could not start")
+        self._check_started()
 
     def start(self) -> None:
         """Serve in a thread, and come back when it answers.
@@ -135,6 +126,9 @@ class Serving:
         deadline_s = time.monotonic() + _START_S
         while not self._server.started and time.monotonic() < deadline_s and not self.house.problem:
             time.sleep(0.02)
+        self._check_started()
+
+    def _check_started(self) -> None:
         if not self._server.started:
             raise CheckFailedError(self.house.problem or "the server could not start")
 
@@ -228,8 +222,3 @@ def rehearsed(file: Path, folder: Path) -> Ledger:
 
     changes = {"opens": None, "closes": "2200-01-01T00:00:00Z", "beacon": None}
     return Ledger.create(folder, read_competition(file).model_copy(update=changes))
-
-
-def tokens_of(ledger: Ledger, names: Sequence[str]) -> dict[str, str]:
-    """Tokens of new teams, by name."""
-    return {name: ledger.add_team(name) for name in names}

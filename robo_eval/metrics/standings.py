@@ -27,6 +27,19 @@ POWER: Final = 0.8
 """Chance of finding it that a detectable difference is stated for; the usual choice."""
 
 
+def ranks_text(rank_range: tuple[int, int] | None) -> str:
+    """The ranks that are left open, for people.
+
+    Example:
+        >>> ranks_text((1, 3))
+        '1 to 3'
+    """
+    if rank_range is None:
+        return "-"
+    best, worst = rank_range
+    return f"{best}" if best == worst else f"{best} to {worst}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
     """One policy among those it is compared with.
@@ -65,10 +78,7 @@ class Standing:
     @property
     def ranks(self) -> str:
         """The ranks that are left open, for people."""
-        if self.rank_range is None:
-            return "-"
-        best, worst = self.rank_range
-        return f"{best}" if best == worst else f"{best} to {worst}"
+        return ranks_text(self.rank_range)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,11 +9,12 @@ import ssl
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from robo_eval.core.errors import InputError, MissingExtraError, pip_install
 
 if TYPE_CHECKING:
+    import uvicorn
     from fastapi import FastAPI
 
 _LOG: Final = logging.getLogger(__name__)
@@ -55,7 +56,7 @@ def serve(
     check_address(host, is_tls=cert is not None, allow_plain=allow_plain)
     _check_tls(cert, key)
     try:
-        import uvicorn
+        import uvicorn  # noqa: F401 - it is missed here where it is not installed
 
         app = make((host, socket.gethostname(), *names))
     except MissingExtraError:
@@ -63,23 +64,29 @@ def serve(
     except ImportError as err:
         raise MissingExtraError(f"the web page needs {err.name}: {pip_install('server')}") from err
     with closing(listening(host, port)) as listener:
-        config = uvicorn.Config(
-            app,
-            ssl_certfile=cert,
-            ssl_keyfile=key,
-            log_level="warning",
-            server_header=False,
-            # A proxy on this machine says how and from where the browser came.
-            proxy_headers=True,
-            forwarded_allow_ips="127.0.0.1,::1",
-            timeout_graceful_shutdown=_STOP_S,
-        )
+        server = server_of(app, ssl_certfile=cert, ssl_keyfile=key, log_level="warning")
         url = address(host, listener.getsockname()[1], is_tls=cert is not None)
         _LOG.info("the %s is at %s", app.state.site.name, url)
         if on_ready is not None:
             on_ready(url)
         with suppress(KeyboardInterrupt):
-            uvicorn.Server(config).run(sockets=[listener])
+            server.run(sockets=[listener])
+
+
+def server_of(app: FastAPI, **settings: Any) -> uvicorn.Server:  # noqa: ANN401 - of uvicorn
+    """What serves an application, by settings of uvicorn beside those that all sites share."""
+    import uvicorn
+
+    config = uvicorn.Config(
+        app,
+        server_header=False,
+        # A proxy on this machine says how and from where a client came.
+        proxy_headers=True,
+        forwarded_allow_ips="127.0.0.1,::1",
+        timeout_graceful_shutdown=_STOP_S,
+        **settings,
+    )
+    return uvicorn.Server(config)
 
 
 def address(host: str, port: int, *, is_tls: bool) -> str:

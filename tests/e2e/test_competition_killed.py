@@ -86,4 +86,4 @@ def test_a_kill_at_any_moment_loses_and_repeats_no_episode(contest, tmp_path, en
         assert set(acknowledged) <= set(played)
         assert attempt.ended_ns is not None
         board(ledger)
-    assert check(tmp_path / "c", sample=0).problems == ()
+    assert check(tmp_path / "c", sample=0).problems == []

@@ -37,7 +37,7 @@ def test_the_same_competition_is_played_scored_and_checked(folder, contest):
         head, *rows, end = map(json.loads, lines(ledger))
     assert (len(head["files"]), end) == (2, {"rows": len(rows)})
     assert sum(one["table"] == "links" for one in rows) == 21
-    assert check(folder, sample=0).problems == ()
+    assert check(folder, sample=0).problems == []
     assert not (folder / "competition.db").exists()
 
 
@@ -88,7 +88,7 @@ def test_many_teams_play_at_once(folder, contest):
         list(pool.map(play, teams))
     with Ledger.open(folder) as ledger:
         assert [entry.played for entry in board(ledger).entries] == [20] * 6
-    assert check(folder, sample=0).problems == ()
+    assert check(folder, sample=0).problems == []
 
 
 def test_a_database_that_dies_and_comes_back_loses_nothing(folder, contest, server):
@@ -101,4 +101,4 @@ def test_a_database_that_dies_and_comes_back_loses_nothing(folder, contest, serv
         ledger.record(first, ledger.row(first, **contest.measured(0.5)), packed([1]))
         contest.play(ledger, team)
         assert len(list(ledger.links(1))) == 20
-    assert check(folder, sample=0).problems == ()
+    assert check(folder, sample=0).problems == []

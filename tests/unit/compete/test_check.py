@@ -53,7 +53,7 @@ def _edit(folder, **changed):
 
 def test_everything_is_as_it_was_promised_and_played(copy):
     found = check(copy, sample=None)
-    assert found.problems == ()
+    assert found.problems == []
     assert (found.revealed, found.episodes, found.replayed) == (True, 2, 2)
 
 
@@ -139,7 +139,7 @@ def test_actions_that_lead_elsewhere_are_found_by_playing_again(contest, tmp_pat
         contest.play(ledger, team, 1.0)
     problems = check(tmp_path / "c").problems
     assert any("played again" in problem for problem in problems)
-    assert check(tmp_path / "c", sample=0).problems == ()
+    assert check(tmp_path / "c", sample=0).problems == []
 
 
 def test_nothing_is_changed_by_looking(copy):
@@ -150,7 +150,7 @@ def test_nothing_is_changed_by_looking(copy):
 
 def test_before_the_end_the_promise_is_compared_with_the_secret(ledger):
     found = check(ledger.folder)
-    assert (found.problems, found.revealed) == ((), False)
+    assert (found.problems, found.revealed) == ([], False)
 
 
 def test_a_broken_reveal_is_one_line(copy):
@@ -191,7 +191,7 @@ def test_scores_of_older_rules_stand_beside_the_new_ones(ledger, contest, monkey
     monkeypatch.setattr(module, "SCORE_VERSION", 2)
     monkeypatch.setattr(module, "quality_of_row", lambda *_: 0.75)
     found = check(ledger.folder, sample=0)
-    assert found.problems == ()
+    assert found.problems == []
     assert found.differing_scores[0][2:] == (0.5, 0.75)
 
 
@@ -202,7 +202,7 @@ def test_with_a_public_value_anybody_draws_the_same(make, contest):
     ledger.close()
     ledger.reveal()
     (ledger.folder / "secret.json").unlink()
-    assert check(ledger.folder, sample=0).problems == ()
+    assert check(ledger.folder, sample=0).problems == []
     _edit(ledger.folder, beacon="1 2 4")
     assert any("public value" in one for one in check(ledger.folder, sample=0).problems)
 

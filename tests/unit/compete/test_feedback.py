@@ -156,7 +156,7 @@ def test_check_sees_what_was_told(make, contest):
         if episode:
             ledger.feedback(*place, episode)
     ledger.close_connection()
-    assert check(ledger.folder, sample=0).problems == ()
+    assert check(ledger.folder, sample=0).problems == []
     _lie(ledger, novel=False)
     (problem,) = check(ledger.folder, sample=0).problems
     assert "episode 2: feedback said novel is False, not True" in problem
