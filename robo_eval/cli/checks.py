@@ -50,8 +50,7 @@ def check_names(plan: TrialPlan, *, probed: bool = False) -> None:
 
 def _problems(task: TaskPlan) -> Iterator[tuple[str, str]]:
     """What is wrong with an entry of `tasks`: its field, and what to do."""
-    from robo_eval.core.names import unknown_name
-    from robo_eval.core.task import known_task
+    from robo_eval.core.task import known_task, unknown_in
 
     try:
         spec = known_task(task.env)
@@ -67,12 +66,10 @@ def _problems(task: TaskPlan) -> Iterator[tuple[str, str]]:
         return
     if not spec.limit_of_gymnasium and task.max_ticks is not None:
         yield "max_ticks", f"{task.env} has a time limit of its own; remove the key"
-    levels = spec.levels()
-    if task.levels and not levels:
+    if task.levels and not spec.levels():
         yield "levels", f"{task.env} has no levels; remove the key"
-    for level in task.levels or ():
-        if level not in levels:
-            yield "levels", str(unknown_name("level", level, levels))
+    for field, problem in unknown_in(spec, task.levels or ()):
+        yield field, str(problem)
 
 
 def _field(policy: PolicyPlan, err: InputError) -> str:

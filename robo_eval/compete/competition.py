@@ -11,9 +11,8 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import BeforeValidator, Field, Strict, ValidationError, model_validator
 
 from robo_eval.core.errors import InputError, PlanError
-from robo_eval.core.names import unknown_name
 from robo_eval.core.plan import Condition, PolicyPlan, TaskPlan, TrialPlan, check_apart
-from robo_eval.core.task import known_task
+from robo_eval.core.task import known_task, unknown_in
 from robo_eval.core.trials import TrialsPlan
 from robo_eval.core.yaml_form import (
     Count,
@@ -170,18 +169,9 @@ def _check_task(where: str, task: TaskPlan) -> None:
         raise ValueError(
             f"{where}.levels: 0 is no novelty; ask for trials without by `trials.controls`"
         )
-    if spec is None:
-        return
-    levels = spec.levels()
-    for level in task.levels or ():
-        if level not in levels:
-            raise ValueError(
-                f"{where}.levels: {unknown_name('level', str(level), map(str, levels))}"
-            )
-    for axis in task.axes:
-        names = [level.name for level in levels.values()]
-        if axis not in names:
-            raise ValueError(f"{where}.axes: {unknown_name('axis', axis, names)}")
+    unknown = () if spec is None else unknown_in(spec, task.levels or (), task.axes)
+    for field, problem in unknown:
+        raise ValueError(f"{where}.{field}: {problem}")
 
 
 def read_competition(path: Path) -> Competition:

@@ -12,14 +12,14 @@ import hashlib
 import hmac
 import secrets
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal, TypeAlias
 
 from robo_eval.compete.competition import Competition
 from robo_eval.core.canonical import canonical_json
 from robo_eval.core.kinds import Arm, Side
 from robo_eval.core.plan import Condition
-from robo_eval.core.schedule import PlannedEpisode, environment_keywords
+from robo_eval.core.schedule import PlannedEpisode, condition_keywords
 from robo_eval.core.trials import InTrial
 
 _SEEDS: Final = 2**31
@@ -202,12 +202,12 @@ def _trial(
             return False
         return index == onset or draws(attempt, number, index, "novel") % 2**53 < limit
 
-    found = TrialDraw(
+    return TrialDraw(
         number=number,
         task=nominal.task,
         env=task.env,
-        keywords={},
-        nominal_keywords={},
+        keywords=condition_keywords(task, novel or nominal),
+        nominal_keywords=condition_keywords(task, nominal),
         onset=onset,
         onset_tick=trials.onset_tick if novel is not None else None,
         episodes=tuple(
@@ -219,10 +219,6 @@ def _trial(
         where=novel or nominal,
         nominal=nominal,
     )
-    sample = replace(found.planned("team", attempt, 0), trial=None)
-    usual = environment_keywords(task, replace(sample, condition=nominal))
-    keywords = environment_keywords(task, replace(sample, condition=found.where))
-    return replace(found, keywords=keywords, nominal_keywords=usual)
 
 
 def content(

@@ -14,23 +14,9 @@ from functools import lru_cache, partial, wraps
 from pathlib import Path
 from typing import Any, Concatenate, Final, ParamSpec, Self, TypeAlias, TypeVar
 
+import sqlalchemy as sa
 import yaml
 from pydantic import TypeAdapter, ValidationError
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    Executable,
-    Select,
-    Table,
-    bindparam,
-    case,
-    delete,
-    func,
-    insert,
-    select,
-    union,
-    update,
-)
 
 from robo_eval.compete.competition import Competition, check_dates, moment_text, parse_competition
 from robo_eval.compete.draw import Secret, TrialDraw, commitment, content, draw
@@ -78,7 +64,7 @@ _PLACE: Final = ("kind", "trial", "run", "episode")
 _S: Final = 10**9
 _Given = ParamSpec("_Given")
 _Result = TypeVar("_Result")
-_Method: TypeAlias = Callable[Concatenate["Ledger", Connection, _Given], _Result]
+_Method: TypeAlias = Callable[Concatenate["Ledger", sa.Connection, _Given], _Result]
 
 
 class Refusal(InputError):  # noqa: N818 - an answer, not a fault
@@ -374,10 +360,10 @@ class Ledger:
         """
         return self._read(lambda db: self._trials(db, attempt))
 
-    def _trials(self, db: Connection, attempt: int) -> tuple[TrialDraw, ...]:
+    def _trials(self, db: sa.Connection, attempt: int) -> tuple[TrialDraw, ...]:
         return self._draw(self._beacon(db), attempt)
 
-    def _beacon(self, db: Connection) -> str | None:
+    def _beacon(self, db: sa.Connection) -> str | None:
         if self.competition.beacon is None:
             return None
         found = _meta(db).get("beacon")
@@ -424,7 +410,7 @@ class Ledger:
         return token
 
     @_changes()
-    def _add_team(self, db: Connection, name: str, digest: str) -> None:
+    def _add_team(self, db: sa.Connection, name: str, digest: str) -> None:
         known = db.execute(_of(TEAMS, name=name)).first()
         if known is not None:
             if known.token_sha256 == digest:  # done before the answer was lost
@@ -436,10 +422,10 @@ class Ledger:
         if "closed_ns" in _meta(db):
             said = f"{self.folder}: is closed, and nobody joins any more; begin a new competition"
             raise Refusal(said, "closed")
-        db.execute(insert(TEAMS).values(name=name, token_sha256=digest, added_ns=self.now()))
+        db.execute(sa.insert(TEAMS).values(name=name, token_sha256=digest, added_ns=self.now()))
 
     @_changes()
-    def revoke(self, db: Connection, name: str) -> int | None:
+    def revoke(self, db: sa.Connection, name: str) -> int | None:
         """Withdraw a team: its token ends, its open trials are forfeited, its entries stay.
 
         Returns:
@@ -452,7 +438,7 @@ class Ledger:
         if team is None:
             raise InputError(f"there is no team {name!r:.80}")
         if team.revoked_ns is None:
-            changed = update(TEAMS).where(TEAMS.c.number == team.number)
+            changed = sa.update(TEAMS).where(TEAMS.c.number == team.number)
             db.execute(changed.values(revoked_ns=self.now()))
         for attempt in db.execute(_of(ATTEMPTS, team=team.number, ended_ns=None)).all():
             self._forfeit(db, attempt.number, "the team was withdrawn", is_cut=True)
@@ -473,7 +459,7 @@ class Ledger:
     # Playing -------------------------------------------------------------------------------------
 
     @_changes()
-    def serve(self, db: Connection, server: str) -> None:
+    def serve(self, db: sa.Connection, server: str) -> None:
         """Tell that a server plays from now on.
 
         If none did before, everybody who is within a trial has the time to come back again: that
@@ -484,24 +470,24 @@ class Ledger:
         if not others:
             due = self._back_ns()
             late = (TRIALS.c.state == "open", TRIALS.c.due_ns < due)
-            db.execute(update(TRIALS).where(*late).values(due_ns=due))
+            db.execute(sa.update(TRIALS).where(*late).values(due_ns=due))
 
     @_changes(keeps=False)
-    def beat(self, db: Connection, server: str) -> None:
+    def beat(self, db: sa.Connection, server: str) -> None:
         """Tell that a server is still there; one that is silent for 20 s has died."""
         self._beat(db, server)
 
-    def _beat(self, db: Connection, server: str) -> None:
-        own = update(SERVERS).where(SERVERS.c.name == server).values(seen_ns=self.now())
+    def _beat(self, db: sa.Connection, server: str) -> None:
+        own = sa.update(SERVERS).where(SERVERS.c.name == server).values(seen_ns=self.now())
         if not db.execute(own).rowcount:
-            db.execute(insert(SERVERS).values(name=server, seen_ns=self.now()))
+            db.execute(sa.insert(SERVERS).values(name=server, seen_ns=self.now()))
 
-    def _alive(self, db: Connection) -> set[str]:
+    def _alive(self, db: sa.Connection) -> set[str]:
         heard = SERVERS.c.seen_ns > self.now() - ALIVE_NS
-        return set(db.scalars(select(SERVERS.c.name).where(heard)))
+        return set(db.scalars(sa.select(SERVERS.c.name).where(heard)))
 
     @_changes()
-    def claim(self, db: Connection, team: Team, server: str) -> list[Turn]:
+    def claim(self, db: sa.Connection, team: Team, server: str) -> list[Turn]:
         """The turns of a team's current attempt, which this server plays from now on.
 
         An attempt begins if the team may start one. Turns that another server plays stay there,
@@ -534,7 +520,7 @@ class Ledger:
             turns.append(replace(turn, server=server, due_ns=due))
         return turns
 
-    def _check_may_play(self, db: Connection) -> None:
+    def _check_may_play(self, db: sa.Connection) -> None:
         opens = self.competition.opens_ns
         if "closed_ns" in _meta(db):
             raise Refusal("the competition is closed; see the leaderboard", "closed")
@@ -542,7 +528,7 @@ class Ledger:
             raise Refusal(f"the competition opens at {moment_text(opens)}", "unopened")
         self._beacon(db)
 
-    def _current(self, db: Connection, team: Team) -> Attempt:
+    def _current(self, db: sa.Connection, team: Team) -> Attempt:
         """The attempt of a team that goes on, or a new one."""
         past = _past(db, team)
         if past and past[-1].ended_ns is None:
@@ -555,14 +541,14 @@ class Ledger:
             closes = moment_text(self.competition.closes_ns)
             raise Refusal(f"no attempt begins after the closing date, {closes}", "closed")
         start = {"team": team.number, "attempt": len(past) + 1, "started_ns": self.now()}
-        db.execute(insert(ATTEMPTS).values(**start, sha256=GENESIS))
+        db.execute(sa.insert(ATTEMPTS).values(**start, sha256=GENESIS))
         found = _past(db, team)[-1]
         drawn = self._trials(db, found.attempt)
-        db.execute(insert(TRIALS), [{"attempt": found.number, "trial": t.number} for t in drawn])
+        db.execute(sa.insert(TRIALS), [{"attempt": found.number, "trial": t.number} for t in drawn])
         return found
 
     @_changes(keeps=False)
-    def begin(self, db: Connection, turn: Turn) -> Turn:
+    def begin(self, db: sa.Connection, turn: Turn) -> Turn:
         """Tell that the episode of a turn begins: from now on its time runs.
 
         Raises:
@@ -576,7 +562,7 @@ class Ledger:
         return replace(turn, due_ns=due)
 
     @_changes()
-    def away(self, db: Connection, turns: Sequence[Turn]) -> None:
+    def away(self, db: sa.Connection, turns: Sequence[Turn]) -> None:
         """Tell that a team's connection was lost: the time to come back runs."""
         for turn in turns:
             row = _trial_row(db, turn.attempt, turn.trial.number)
@@ -584,7 +570,7 @@ class Ledger:
                 _change(db, row, due_ns=self._back_ns())
 
     @_changes(keeps=False)
-    def record(self, db: Connection, turn: Turn, row: Episode, actions: bytes) -> Turn | None:
+    def record(self, db: sa.Connection, turn: Turn, row: Episode, actions: bytes) -> Turn | None:
         """Keep an episode that has ended; doing it again changes nothing.
 
         Args:
@@ -630,7 +616,7 @@ class Ledger:
     @_changes()
     def declare(
         self,
-        db: Connection,
+        db: sa.Connection,
         attempt: int,
         trial: int,
         episode: int,
@@ -671,7 +657,9 @@ class Ledger:
         _append(db, head, "declare", row, episode, told)
 
     @_changes()
-    def feedback(self, db: Connection, attempt: int, trial: int, episode: int) -> tuple[bool, int]:
+    def feedback(
+        self, db: sa.Connection, attempt: int, trial: int, episode: int
+    ) -> tuple[bool, int]:
         """Whether the episode that has just ended was novel, and how often may still be asked.
 
         To ask again for the same episode costs nothing. Where the agent has to find the onset, it
@@ -708,7 +696,7 @@ class Ledger:
         return novel, left - 1
 
     @_changes()
-    def give_back(self, db: Connection, attempt: int, trial: int, why: str) -> None:
+    def give_back(self, db: sa.Connection, attempt: int, trial: int, why: str) -> None:
         """Let a trial start again from its first episode: it broke by a fault of the server.
 
         What was played of it stays in the ledger, and counts no more.
@@ -720,27 +708,27 @@ class Ledger:
             _change(db, row, run=row.run + 1, server=None, why=why[:500], **fresh)
 
     @_changes()
-    def forfeit(self, db: Connection, attempt: int, trial: int, why: str) -> None:
+    def forfeit(self, db: sa.Connection, attempt: int, trial: int, why: str) -> None:
         """End a trial by the rules: what is left of it counts as failed."""
         self._forfeit(db, attempt, why, TRIALS.c.trial == trial)
 
     @_changes()
-    def sweep(self, db: Connection) -> int:
+    def sweep(self, db: sa.Connection) -> int:
         """Forfeit every trial whose deadline has passed; how many there were.
 
         Everything that was recorded before survives a power cut from then on.
         """
         is_late = TRIALS.c.due_ns < self.now()
-        late = select(TRIALS.c.attempt).where(TRIALS.c.state == "open", is_late)
+        late = sa.select(TRIALS.c.attempt).where(TRIALS.c.state == "open", is_late)
         found = sorted(set(db.scalars(late)))
         return sum(self._forfeit(db, attempt, "", is_late) for attempt in found)
 
     def _forfeit(
         self,
-        db: Connection,
+        db: sa.Connection,
         number: int,
         why: str,
-        *which: ColumnElement[bool],
+        *which: sa.ColumnElement[bool],
         is_cut: bool = False,
     ) -> int:
         """End those trials of an attempt that are open, and the attempt with its last one.
@@ -758,7 +746,7 @@ class Ledger:
             How many trials there were.
         """
         head = _lock(db, number)
-        name = db.scalar(select(TEAMS.c.name).where(TEAMS.c.number == head.team))
+        name = db.scalar(sa.select(TEAMS.c.name).where(TEAMS.c.number == head.team))
         trials = _of(TRIALS, attempt=number, state="open").where(*which).with_for_update()
         rows = db.execute(trials).all()
         for trial in rows:
@@ -778,11 +766,11 @@ class Ledger:
     def _cells(self, row: Episode, actions: bytes) -> dict[str, Any]:
         return {**cells_of(row, where=str(self.folder)), "actions_sha256": _digest_of(actions)}
 
-    def _end_if_done(self, db: Connection, attempt: int, *, is_cut: bool = False) -> None:
+    def _end_if_done(self, db: sa.Connection, attempt: int, *, is_cut: bool = False) -> None:
         if not db.execute(_of(TRIALS, attempt=attempt, state="open").with_for_update()).first():
             own = (ATTEMPTS.c.number == attempt, ATTEMPTS.c.ended_ns.is_(None))
             ended = {"ended_ns": self.now(), "is_cut": int(is_cut)}
-            db.execute(update(ATTEMPTS).where(*own).values(**ended))
+            db.execute(sa.update(ATTEMPTS).where(*own).values(**ended))
 
     def _due(self, began_ns: int) -> int:
         limits = self.competition.limits
@@ -792,7 +780,7 @@ class Ledger:
         """Until when who lost a connection now has to be back."""
         return self.now() + round(self.competition.limits.idle_s * _S)
 
-    def _turn(self, db: Connection, own: Attempt, team: str, row: Any) -> Turn:  # noqa: ANN401
+    def _turn(self, db: sa.Connection, own: Attempt, team: str, row: Any) -> Turn:  # noqa: ANN401
         """The turn of a row of TRIALS."""
         return Turn(
             attempt=own.number,
@@ -808,18 +796,18 @@ class Ledger:
     # What was noted and played -------------------------------------------------------------------
 
     @_changes(keeps=False)
-    def note(self, db: Connection, team: Team | None, kind: str, detail: str) -> None:
+    def note(self, db: sa.Connection, team: Team | None, kind: str, detail: str) -> None:
         """Keep that something was refused; of each team only the first thousand in words."""
         number = None if team is None else team.number
         if number is None:
-            n = 1 + (db.scalar(select(func.count()).where(NOTES.c.team.is_(None))) or 0)
+            n = 1 + (db.scalar(sa.select(sa.func.count()).where(NOTES.c.team.is_(None))) or 0)
         else:
-            changed = update(TEAMS).where(TEAMS.c.number == number)
+            changed = sa.update(TEAMS).where(TEAMS.c.number == number)
             db.execute(changed.values(n_notes=TEAMS.c.n_notes + 1))
-            n = db.scalar(select(TEAMS.c.n_notes).where(TEAMS.c.number == number)) or 0
+            n = db.scalar(sa.select(TEAMS.c.n_notes).where(TEAMS.c.number == number)) or 0
         if n <= MOST_NOTES:
             text = {"kind": kind[:40], "detail": detail[:500]}
-            db.execute(insert(NOTES).values(team=number, at_ns=self.now(), **text))
+            db.execute(sa.insert(NOTES).values(team=number, at_ns=self.now(), **text))
 
     def notes(self) -> list[dict[str, Any]]:
         """What was refused, oldest first: `team` (number or None), `kind`, `detail`, `at_ns`."""
@@ -840,7 +828,7 @@ class Ledger:
             attempts: Numbers of attempts; None for all.
         """
         columns = [TRIALS.c[name] for name in ("attempt", "trial", "state", "run", "why")]
-        query = select(*columns).where(TRIALS.c.why.is_not(None)).limit(most)
+        query = sa.select(*columns).where(TRIALS.c.why.is_not(None)).limit(most)
         query = query.order_by(TRIALS.c.attempt.desc(), TRIALS.c.trial)
         own = query if attempts is None else query.where(TRIALS.c.attempt.in_(attempts))
         return self._dicts(own)
@@ -848,14 +836,14 @@ class Ledger:
     def progress(self) -> dict[int, Progress]:
         """How far each attempt is, by its number."""
         of = TRIALS.c
-        query = select(
+        query = sa.select(
             of.attempt,
-            func.count().label("trials"),
-            func.sum(case((of.state == "done", 1), else_=0)).label("ended"),
-            func.sum(case((of.state == "forfeited", 1), else_=0)).label("forfeited"),
-            func.sum(of.run - 1).label("given_back"),
-            func.sum(of.episode).label("episodes"),
-            func.min(case((of.state == "open", of.due_ns))).label("due_ns"),
+            sa.func.count().label("trials"),
+            sa.func.sum(sa.case((of.state == "done", 1), else_=0)).label("ended"),
+            sa.func.sum(sa.case((of.state == "forfeited", 1), else_=0)).label("forfeited"),
+            sa.func.sum(of.run - 1).label("given_back"),
+            sa.func.sum(of.episode).label("episodes"),
+            sa.func.min(sa.case((of.state == "open", of.due_ns))).label("due_ns"),
         ).group_by(of.attempt)
         return {row.pop("attempt"): Progress(**row) for row in self._dicts(query)}
 
@@ -909,10 +897,10 @@ class Ledger:
             self._keep_scores(new)
 
     @_changes()
-    def _keep_scores(self, db: Connection, new: Mapping[int, tuple[str, str]]) -> None:
+    def _keep_scores(self, db: sa.Connection, new: Mapping[int, tuple[str, str]]) -> None:
         for number, (key, told) in new.items():
-            db.execute(delete(SCORES).where(SCORES.c.attempt == number))
-            db.execute(insert(SCORES).values(attempt=number, key=key, content=told))
+            db.execute(sa.delete(SCORES).where(SCORES.c.attempt == number))
+            db.execute(sa.insert(SCORES).values(attempt=number, key=key, content=told))
 
     def standings(self) -> dict[str, dict[str, Any]]:
         """What of the competition, its teams and attempts decides entries, ranks and marks."""
@@ -926,7 +914,7 @@ class Ledger:
 
     def strays(self) -> list[int]:
         """Numbers of attempts that are not there, though trials or links of them are."""
-        left = self._all(union(select(LINKS.c.attempt), select(TRIALS.c.attempt)))
+        left = self._all(sa.union(sa.select(LINKS.c.attempt), sa.select(TRIALS.c.attempt)))
         return sorted({row.attempt for row in left} - {one.number for one in self.attempts()})
 
     # The end -------------------------------------------------------------------------------------
@@ -938,7 +926,7 @@ class Ledger:
             self._close(attempt.number)
 
     @_changes()
-    def _close(self, db: Connection, number: int) -> None:
+    def _close(self, db: sa.Connection, number: int) -> None:
         self._forfeit(db, number, "the competition was closed", is_cut=True)
 
     def reveal(self) -> dict[str, Any]:
@@ -977,54 +965,48 @@ class Ledger:
 
     def phase(self) -> Standing:
         """How the competition stands, for everybody."""
-        return self._read(self._phase)
+        return self._read(self._standing)
 
-    def _phase(self, db: Connection) -> Standing:
-        meta, closes = _meta(db), self.competition.closes_ns
+    def _standing(self, db: sa.Connection, team: Team | None = None) -> Standing:
+        meta, now, closes = _meta(db), self.now(), self.competition.closes_ns
         if "revealed_ns" in meta:
             told = "The competition has ended and its seeds are revealed: anybody may check it."
             return Standing("revealed", told, "organiser", None)
+        own = None if team is None else db.execute(_of(TEAMS, number=team.number)).one()
+        if own is not None and own.revoked_ns is not None:
+            told = "The team was withdrawn; what it played stays visible."
+            return Standing("withdrawn", told, "organiser", None)
         if "closed_ns" in meta:
             told = "The competition is closed; the organiser reveals the seeds next."
             return Standing("closed", told, "organiser", closes)
+        past = [] if team is None else _past(db, team)
+        if past and past[-1].ended_ns is None:
+            return self._playing(db, past[-1])
         try:
             self._check_may_play(db)
         except Refusal as err:
             deadline = self.competition.opens_ns if err.code == "unopened" else closes
             told = f"{str(err)[:1].upper()}{str(err)[1:]}."
             return Standing(err.code, told, "organiser", deadline)
-        if self.now() >= closes:
+        most, is_late = self.competition.attempts, now >= closes
+        if team is None and is_late:
             told = (
                 "No attempt begins any more; those that began may go on until the organiser closes."
             )
             return Standing("late", told, "organiser", None)
-        told = "The competition is open: attempts may begin until the closing date."
-        return Standing("open", told, "team", closes)
-
-    def _standing(self, db: Connection, team: Team) -> Standing:
-        phase, most = self._phase(db), self.competition.attempts
-        if phase.state == "revealed":
-            return phase
-        if db.execute(_of(TEAMS, number=team.number)).one().revoked_ns is not None:
-            told = "The team was withdrawn; what it played stays visible."
-            return Standing("withdrawn", told, "organiser", None)
-        if phase.state == "closed":
-            return phase
-        past = _past(db, team)
-        if past and past[-1].ended_ns is None:
-            return self._playing(db, past[-1])
-        if phase.state in ("unopened", "beacon"):
-            return phase
-        if len(past) < most and phase.state == "open":
+        if team is None:
+            told = "The competition is open: attempts may begin until the closing date."
+            return Standing("open", told, "team", closes)
+        if len(past) < most and not is_late:
             told = f"The team may begin attempt {len(past) + 1} of {most}."
-            return Standing("ready", told, "team", phase.deadline_ns)
+            return Standing("ready", told, "team", closes)
         told = (
             f"The team has ended {counted(len(past), 'attempt')} of {most}; the organiser closes"
             " the competition and reveals the seeds next."
         )
-        return Standing("finished", told, "organiser", self.competition.closes_ns)
+        return Standing("finished", told, "organiser", closes)
 
-    def _playing(self, db: Connection, attempt: Attempt) -> Standing:
+    def _playing(self, db: sa.Connection, attempt: Attempt) -> Standing:
         rows = db.execute(_of(TRIALS, attempt=attempt.number)).all()
         n, still = self.competition.trials.episodes, [row for row in rows if row.state == "open"]
         told = (
@@ -1048,24 +1030,24 @@ class Ledger:
 
     # Transactions --------------------------------------------------------------------------------
 
-    def _read(self, work: Callable[[Connection], _Result]) -> _Result:
+    def _read(self, work: Callable[[sa.Connection], _Result]) -> _Result:
         def once() -> _Result:
             with self.database.reading() as db:
                 return work(db)
 
         return self.database.persistently(once)
 
-    def _all(self, query: Executable) -> Sequence[Any]:
+    def _all(self, query: sa.Executable) -> Sequence[Any]:
         return self.database.persistently(partial(self.database.rows, query))
 
-    def _dicts(self, query: Executable) -> list[dict[str, Any]]:
+    def _dicts(self, query: sa.Executable) -> list[dict[str, Any]]:
         return [row._asdict() for row in self._all(query)]
 
     @_changes()
-    def _put(self, db: Connection, name: str, value: str) -> str:
+    def _put(self, db: sa.Connection, name: str, value: str) -> str:
         """Keep a value once; gives the one that is kept."""
         if name not in (meta := _meta(db)):
-            db.execute(insert(META).values(name=name, value=value))
+            db.execute(sa.insert(META).values(name=name, value=value))
         return meta.get(name, value)
 
     def flush(self) -> None:
@@ -1100,19 +1082,19 @@ def _read_secret(path: Path) -> Secret:
 # Rows --------------------------------------------------------------------------------------------
 
 # What is asked for each episode is made once: making a statement takes longer than running it.
-_HEAD: Final = select(ATTEMPTS).where(ATTEMPTS.c.number == bindparam("of")).with_for_update()
-_OWN: Final = (TRIALS.c.attempt == bindparam("of"), TRIALS.c.trial == bindparam("which"))
-_TRIAL: Final = select(TRIALS).where(*_OWN).with_for_update()
-_CHANGE: Final = update(TRIALS).where(*_OWN)
-_LINKED: Final = update(ATTEMPTS).where(ATTEMPTS.c.number == bindparam("of"))
+_HEAD: Final = sa.select(ATTEMPTS).where(ATTEMPTS.c.number == sa.bindparam("of")).with_for_update()
+_OWN: Final = (TRIALS.c.attempt == sa.bindparam("of"), TRIALS.c.trial == sa.bindparam("which"))
+_TRIAL: Final = sa.select(TRIALS).where(*_OWN).with_for_update()
+_CHANGE: Final = sa.update(TRIALS).where(*_OWN)
+_LINKED: Final = sa.update(ATTEMPTS).where(ATTEMPTS.c.number == sa.bindparam("of"))
 
 
-def _of(table: Table, **equal: object) -> Select[Any]:
+def _of(table: sa.Table, **equal: object) -> sa.Select[Any]:
     """The rows of a table in the order of its key, of which some columns are known."""
-    return select(table).filter_by(**equal).order_by(*table.primary_key)
+    return sa.select(table).filter_by(**equal).order_by(*table.primary_key)
 
 
-def _meta(db: Connection) -> dict[str, str]:
+def _meta(db: sa.Connection) -> dict[str, str]:
     return {row.name: row.value for row in db.execute(_of(META))}
 
 
@@ -1124,18 +1106,18 @@ def _attempt(row: Any) -> Attempt:  # noqa: ANN401 - a row of ATTEMPTS
     return Attempt(**{**row._asdict(), "is_cut": bool(row.is_cut)})
 
 
-def _past(db: Connection, team: Team) -> list[Attempt]:
+def _past(db: sa.Connection, team: Team) -> list[Attempt]:
     """The attempts of a team, the newest last."""
     return [_attempt(row) for row in db.execute(_of(ATTEMPTS, team=team.number))]
 
 
-def _lock(db: Connection, attempt: int) -> Attempt:
+def _lock(db: sa.Connection, attempt: int) -> Attempt:
     """An attempt, to whose chain nobody else appends until the transaction ends."""
     return _attempt(db.execute(_HEAD, {"of": attempt}).one())
 
 
 def _append(
-    db: Connection,
+    db: sa.Connection,
     head: Attempt,
     kind: str,
     trial: Any,  # noqa: ANN401 - a row of TRIALS
@@ -1155,19 +1137,19 @@ def _append(
         "actions": None if actions is None else zlib.compress(actions),
         "sha256": sha256,
     }
-    db.execute(insert(LINKS), row)
+    db.execute(sa.insert(LINKS), row)
     db.execute(_LINKED, {"of": head.number, "sequence": sequence, "sha256": sha256})
     return replace(head, sequence=sequence, sha256=sha256)
 
 
-def _trial_row(db: Connection, attempt: int, trial: int) -> Any:  # noqa: ANN401 - of TRIALS
+def _trial_row(db: sa.Connection, attempt: int, trial: int) -> Any:  # noqa: ANN401 - of TRIALS
     found = db.execute(_TRIAL, {"of": attempt, "which": trial}).first()
     if found is None:
         raise Refusal(f"there is no trial {trial!r:.40} in this attempt", "lost")
     return found
 
 
-def _change(db: Connection, row: Any, **values: object) -> None:  # noqa: ANN401 - of TRIALS
+def _change(db: sa.Connection, row: Any, **values: object) -> None:  # noqa: ANN401 - of TRIALS
     db.execute(_CHANGE, {"of": row.attempt, "which": row.trial, **values})
 
 
@@ -1179,7 +1161,7 @@ def _check_held(row: Any, turn: Turn) -> None:  # noqa: ANN401 - a row of TRIALS
         raise Refusal(f"episode {row.episode} of the trial is next, not {turn.episode}", "lost")
 
 
-def _check_just_ended(db: Connection, row: Any, episode: int) -> None:  # noqa: ANN401 - of TRIALS
+def _check_just_ended(db: sa.Connection, row: Any, episode: int) -> None:  # noqa: ANN401 - of TRIALS
     if "closed_ns" in _meta(db) or row.state == "forfeited":
         raise Refusal("the trial is closed", "closed")
     if row.episode != episode + 1 or row.begun > episode:
@@ -1190,7 +1172,7 @@ def _check_just_ended(db: Connection, row: Any, episode: int) -> None:  # noqa: 
         )
 
 
-def _said(db: Connection, trial: Any, **which: object) -> dict[tuple[str, int], dict[str, Any]]:  # noqa: ANN401
+def _said(db: sa.Connection, trial: Any, **which: object) -> dict[tuple[str, int], dict[str, Any]]:  # noqa: ANN401
     """What was said of the episodes of a trial's run that counts, by kind and episode."""
     own = _of(LINKS, attempt=trial.attempt, trial=trial.trial, run=trial.run, **which)
     said = db.execute(own.where(LINKS.c.kind != "episode"))

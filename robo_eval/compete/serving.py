@@ -7,7 +7,6 @@ import contextlib
 import fcntl
 import itertools
 import logging
-import os
 import shutil
 import socket
 import threading
@@ -159,16 +158,14 @@ def _named(folder: Path) -> Iterator[str]:
     It is the number of the first lock that nobody holds: several processes may serve one folder.
     """
     for number in itertools.count():
-        descriptor = os.open(folder / f"server{number}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)
+        file = (folder / f"server{number}.lock").open("a")
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            os.close(descriptor)
+            file.close()
             continue
-        try:
+        with file:
             yield f"{socket.gethostname()}:{folder.absolute()}:{number}"
-        finally:
-            os.close(descriptor)
         return
 
 

@@ -6,6 +6,7 @@ import base64
 import json
 import zlib
 from collections.abc import Iterator
+from contextlib import closing
 from http.client import HTTPException
 from itertools import groupby, islice
 from pathlib import Path
@@ -103,8 +104,8 @@ def _keep(told: Iterator[dict[str, Any]], folder: Path) -> None:
     for name in (FILE, REVEAL):
         (folder / name).write_text(head["files"][name], encoding="utf-8")
     create(folder / DATABASE, FORM, {str(name): str(one) for name, one in head["meta"].items()})
-    database, n, last = Database(folder / DATABASE, FORM), 0, {}
-    try:
+    n, last = 0, {}
+    with closing(Database(folder / DATABASE, FORM)) as database:
         while rows := list(islice(told, _PORTION)):
             last = rows[-1]
             with database.writing() as db:
@@ -113,8 +114,6 @@ def _keep(told: Iterator[dict[str, Any]], folder: Path) -> None:
                         own = [_row(one["row"]) for one in some]
                         n += len(own)
                         db.execute(insert(SHOWN[name]), own)
-    finally:
-        database.close()
     if last != {"rows": n}:
         raise ValueError(f"it breaks off after {n:,} rows; try again")
 

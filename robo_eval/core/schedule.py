@@ -368,20 +368,26 @@ def environment_keywords(
     task: TaskPlan, planned: PlannedEpisode, policy: PolicyPlan | None = None
 ) -> dict[str, Any]:
     """Keywords of `gymnasium.make` for a planned episode, as its policy wants to act."""
-    keywords = dict(task.kwargs)
+    keywords = condition_keywords(task, planned.condition)
     if policy is not None and policy.action_mode is not None:
         keywords["action_mode"] = policy.action_mode
-    if planned.condition.level is not None:
-        keywords["level"] = planned.condition.level
-        keywords["profile"] = task.profile.value
-    if planned.condition.difficulty is not None:
-        keywords["difficulty"] = planned.condition.difficulty.value
-    if planned.condition.novelty:
-        keywords["novelty"] = dict(planned.condition.novelty)
     if constants := {**dict(planned.way.constants), **planned.way.drawn(planned.seed)}:
         keywords["constants"] = constants
     if planned.trial is not None and planned.trial.onset_tick is not None:
         keywords["onset"] = planned.trial.onset_tick
+    return keywords
+
+
+def condition_keywords(task: TaskPlan, condition: Condition) -> dict[str, Any]:
+    """Keywords of `gymnasium.make` that all episodes of a condition share."""
+    keywords = dict(task.kwargs)
+    if condition.level is not None:
+        keywords["level"] = condition.level
+        keywords["profile"] = task.profile.value
+    if condition.difficulty is not None:
+        keywords["difficulty"] = condition.difficulty.value
+    if condition.novelty:
+        keywords["novelty"] = dict(condition.novelty)
     if task.max_ticks is not None:
         keywords["max_episode_steps"] = task.max_ticks
     return keywords

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from numbers import Real
 from typing import Any, Final, Protocol
 
-from robo_eval.core.errors import InputError, foreign
+from robo_eval.core.errors import InputError, UnknownNameError, foreign
 from robo_eval.core.names import unknown_name
 from robo_eval.core.points import points
 
@@ -284,6 +284,20 @@ def known_task(env: str) -> TaskSpec | None:
     if spec is None and env.startswith(NAMESPACE):
         raise unknown_name("environment", env, tasks())
     return spec
+
+
+def unknown_in(
+    spec: TaskSpec, levels: Iterable[int] = (), axes: Iterable[str] = ()
+) -> Iterator[tuple[str, UnknownNameError]]:
+    """Levels and axes that a task lacks, each with the field of a plan that asks for it."""
+    own = spec.levels()
+    for level in levels:
+        if level not in own:
+            yield "levels", unknown_name("level", level, own)
+    names = [one.name for one in own.values()]
+    for axis in axes:
+        if axis not in names:
+            yield "axes", unknown_name("axis", axis, names)
 
 
 def task_named(name: str = "") -> TaskSpec:
