@@ -67,6 +67,7 @@ class Trials:
         gains: By key, how much better it did from the onset on than the frozen policy, a
             difference of mean performance.
         possible: By key, how much better the informed policy did.
+        is_split: Whether numbers are also asked for by condition.
     """
 
     frozen: str
@@ -77,6 +78,7 @@ class Trials:
     n_left_out: int
     gains: Mapping[Key, float]
     possible: Mapping[Key, float]
+    is_split: bool = True
 
     def __bool__(self) -> bool:
         return bool(self.played or self.n_left_out)
@@ -93,12 +95,12 @@ class Trials:
         return "" if self.novel else f"no {which} whose episodes all have a score"
 
     def cells(self) -> Iterator[tuple[Condition, dict[Key, Played]]]:
-        """The trials of each condition, where there are several of them."""
+        """The trials of each condition, where there are several of them, and they are asked for."""
         found: dict[Condition, dict[Key, Played]] = defaultdict(dict)
         for key, one in self.novel.items():
             if one.at is not None:
                 found[one.at][key] = one
-        return iter(found.items() if len(found) > 1 else ())
+        return iter(found.items() if self.is_split and len(found) > 1 else ())
 
 
 def trials_of(table: pd.DataFrame, policy: str, plan: TrialPlan | None) -> Trials:
