@@ -161,15 +161,15 @@ class House:
             is_taken = room is not None and room.connection is not None
             if room is not None and is_taken and hello.session not in (None, room.session):
                 raise RefusedError("replaced", REPLACED_TEXT, ends=True)
-            if room is not None and room.asked != (hello.trials, hello.task, False):
-                await self._empty(room, hello)
+            if room is not None and room.asked != (hello.trials, hello.task):
+                self._empty(room, hello)
                 room = None
             turns = await self.store(self.ledger.claim, team, self._name)
             turns = [turn for turn in turns if self._is_asked(turn, hello)]
             if room is None or not room.left or not room.holds(turns):
                 if room is not None:
                     self._evict(room)
-                    await room.leave()
+                    room.leave()
                 room = self._rooms[team.name] = Room(self, team, turns, hello)
             return self._admit(room, connection)
 
@@ -204,20 +204,20 @@ class House:
         if before in self.evict:
             self.evict[before]()
 
-    async def _empty(self, room: Room, hello: Hello) -> None:
+    def _empty(self, room: Room, hello: Hello) -> None:
         """Give up a room that is asked for in another way.
 
         Raises:
             RefusedError: If an episode is under way, which could begin anew by that.
         """
         if any(place.is_playing for place in room.places):
-            trials, task, _ = room.asked
+            trials, task = room.asked
             raise RefusedError(
                 "unfinished", f"episodes are under way with trials={trials} and task={task}; come"
                 f" back in the same way to end them, and then with {hello.trials}", ends=True
             )  # fmt: skip
         self._evict(room)
-        await room.leave()
+        room.leave()
         del self._rooms[room.team.name]
 
     async def leave(self, room: Room, connection: int) -> None:
@@ -227,7 +227,7 @@ class House:
         room.connection = None
         room.heard_s = time.monotonic()
         if room.is_rehearsal:
-            await room.leave()
+            room.leave()
         else:
             turns = [place.turn for place in room.places if place.has_begun]
             await self.store(self.ledger.away, turns)
@@ -290,7 +290,7 @@ class House:
             elif is_awaited and place.is_playing and silent_s > limits.step_timeout_s:
                 await room.forfeit(number, f"no action came within {limits.step_timeout_s:g} s")
         if room.connection is None and silent_s > limits.idle_s + _BEAT_S:
-            await room.leave()
+            room.leave()
             if self._rooms.get(room.team.name) is room:
                 del self._rooms[room.team.name]
 

@@ -24,7 +24,7 @@ from robo_eval.compete.messages import (
     Step,
 )
 from robo_eval.compete.spaces import action_of
-from robo_eval.compete.worlds import Answer, Ended, Job, Start
+from robo_eval.compete.worlds import Answer, Ended, Job
 from robo_eval.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class Room:
         self._house = house
         self.team = team
         self.is_rehearsal = hello.rehearsal
-        self.asked = (hello.trials, hello.task, hello.rehearsal)
+        self.asked = (hello.trials, hello.task)
         self._waiting = deque(turns)
         self.places = [Place(self._next()) for _ in range(hello.trials)]
         self.number = next(house.numbers)
@@ -186,7 +186,10 @@ class Room:
             raise RefusedError("over", f"trials {over}: no episode is left to be played there")
         for number in message.trials:
             await self._open(number)
-        starts = [self._start(self.places[number]) for number in message.trials]
+        starts = [  # None where an episode is under way, which goes on
+            None if self.places[number].is_playing else self._house.start_of(self._turn(number))
+            for number in message.trials
+        ]
         reply = asyncio.ensure_future(self._ask("reset", message.trials, starts, message.id))
         try:  # both at once, since the worlds take their time
             await self._begin([self.places[number] for number in message.trials])
@@ -204,11 +207,15 @@ class Room:
         actions = list(map(self._action, message.trials, message.given))
         return await self._took(await self._ask("step", message.trials, actions, message.id))
 
-    def _action(self, number: int, given: object) -> Any:  # noqa: ANN401 - of any space
+    def _turn(self, number: int) -> Turn:
+        """What is played at a place that has something left."""
         turn = self.places[number].turn
         assert turn is not None
+        return turn
+
+    def _action(self, number: int, given: object) -> Any:  # noqa: ANN401 - of any space
         try:
-            return action_of(self._house.actions[turn.trial.task], given)
+            return action_of(self._house.actions[self._turn(number).trial.task], given)
         except InputError as err:
             raise RefusedError("bad_action", f"trial {number}: {err}") from err
 
@@ -223,9 +230,7 @@ class Room:
         return answer.frame
 
     async def _keep(self, ended: Ended) -> None:
-        place = self.places[ended.place]
-        turn = place.turn
-        assert turn is not None
+        place, turn = self.places[ended.place], self._turn(ended.place)
         self._left = None
         place.is_playing = False  # if it cannot be kept, it is played again
         row = partial(self._house.ledger.row, turn, **ended.measured)
@@ -238,7 +243,7 @@ class Room:
         place.is_spoken_for = False
         place.turn = following
         if place.turn is None:
-            await self._close(ended.place)
+            self._close(ended.place)
             place.turn = self._next()
 
     async def _declare(self, message: Declare) -> str | bytes:
@@ -267,21 +272,14 @@ class Room:
 
     async def _open(self, number: int) -> None:
         """Make the worlds of a trial, if that was not done."""
-        place = self.places[number]
-        assert place.turn is not None
-        if place.is_open:
+        if self.places[number].is_open:
             return
-        setting = self._house.setting_of(place.turn)
+        setting = self._house.setting_of(self._turn(number))
         answer = await self._ask("open", [number], [setting], 0)
         for why in answer.broken.values():
             await self.give_back(number, f"the environment cannot be made: {why}")
             raise RefusedError("given_back", "the environment broke; the trial starts again")
-        place.is_open = True
-
-    def _start(self, place: Place) -> Start | None:
-        """What is to begin; None where an episode is under way, which goes on."""
-        assert place.turn is not None
-        return None if place.is_playing else self._house.start_of(place.turn)
+        self.places[number].is_open = True
 
     async def _begin(self, places: Sequence[Place]) -> None:
         """Have the time of episodes run that are not under way yet."""
@@ -318,14 +316,10 @@ class Room:
 
     async def give_back(self, number: int, why: str) -> None:
         """The server's fault: the trial starts again."""
-        self._left = None
-        place = self.places[number]
-        turn = place.turn
-        assert turn is not None
         if not self.is_rehearsal:
-            place.turn = await self._house.given_back(self.team, turn, why)
-        place.is_playing, place.ended = False, None
-        await self._close(number)
+            turn = await self._house.given_back(self.team, self._turn(number), why)
+            self.places[number].turn = turn
+        self._drop(number)
 
     async def forfeit(self, number: int, why: str) -> None:
         """The team's fault: the trial ends by the rules, and the next one comes."""
@@ -334,23 +328,27 @@ class Room:
             turn = place.turn
             if turn is None:
                 return
-            self._left = None
             await self._store(self._house.ledger.forfeit, turn.attempt, turn.trial.number, why)
-            place.is_playing, place.ended = False, None
             place.told = ("forfeited", f"trial {number}: {why}")
-            await self._close(number)
             place.turn = self._next()
+            self._drop(number)
 
-    async def _close(self, number: int) -> None:
+    def _drop(self, number: int) -> None:
+        """End what is under way at a place."""
+        self._left = None
+        self.places[number].is_playing, self.places[number].ended = False, None
+        self._close(number)
+
+    def _close(self, number: int) -> None:
         place = self.places[number]
         if place.is_open and self._hand is not None and self._hand.is_alive:
             self._hand.ask(Job(next(self._house.arena.numbers), self.number, "close", [number]))
         place.is_open = False
 
-    async def leave(self) -> None:
+    def leave(self) -> None:
         """Give its worlds up."""
         for number in range(len(self.places)):
-            await self._close(number)
+            self._close(number)
         if self._hand is not None:
             self._hand.rooms -= 1
             self._hand = None
