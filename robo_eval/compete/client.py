@@ -12,7 +12,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from numpy.typing import NDArray
 
-from robo_eval.compete.link import CompetitionError, Link, SaidNoError, checked_url, rules_of
+from robo_eval.compete.link import CompetitionError, Link, SaidNoError, checked_url, told_rules
 from robo_eval.compete.messages import declared
 from robo_eval.compete.spaces import action_of, space_of
 from robo_eval.core.errors import InputError
@@ -44,7 +44,7 @@ class _Remote:
         if render_mode is not None:
             raise InputError("render_mode: a competition shows nothing; leave it out")
         self._url = checked_url(url)
-        tasks = {str(one.get("env")): one for one in rules_of(url).get("tasks", ())}
+        tasks = {str(one.get("env")): one for one in told_rules(url).get("tasks", ())}
         if task is not None and task not in tasks:
             raise unknown_name("task", task, tasks)
         if task is None and len(tasks) != 1:

@@ -300,7 +300,10 @@ class House:
     def rules(self) -> dict[str, Any]:
         """What everybody may know: nothing of levels, strengths, onsets and seeds."""
         its = self.competition
-        names = ("name", "description", "attempts", "opens", "closes", "beacon", "answer_grid_ms")
+        names = (
+            "name", "description", "attempts", "opens", "closes", "beacon", "answer_grid_ms",
+            "hints", "feedback",
+        )  # fmt: skip
         return {
             **{name: getattr(its, name) for name in names},
             "protocol": PROTOCOL,
@@ -308,8 +311,6 @@ class House:
             "tasks": list(self.tasks),
             "episodes_per_trial": its.trials.episodes,
             "condition": its.trials.condition,
-            "hints": its.hints,
-            "feedback": its.feedback,
             "commitment": self._commitment,
             "limits": its.limits.model_dump(),
             "most_trials_at_once": MOST_TRIALS,

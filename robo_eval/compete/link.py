@@ -16,11 +16,11 @@ from urllib.parse import urlsplit
 
 import robo_eval
 from robo_eval.agents.wire import MAX_FRAME_BYTES, check_token, decode, encode
+from robo_eval.compete.messages import PROTOCOL
 from robo_eval.core.errors import InputError, MissingExtraError, RoboEvalError, pip_install
 
 TOKEN: Final = "ROBO_EVAL_COMPETE_TOKEN"  # noqa: S105 - where it is, not what it is
 """Environment variable that holds a team's token."""
-PROTOCOL: Final = 1
 _READ: Final = 2**18
 _PAUSES_S: Final = (0.1, 0.2, 0.5, 1.0, 2.0)
 _SCHEMES: Final = {"http": "ws", "https": "wss", "ws": "ws", "wss": "wss"}
@@ -152,17 +152,10 @@ class Link:
             **self._hello,
         }
         try:
-            answer = self._checked(self._exchange(encode(hello)), hello["id"])
+            self.welcome = self._checked(self._exchange(encode(hello)), hello["id"])
         except _LostError as err:
             self._hang_up()
             raise CompetitionError(f"{self.url}: hung up at the first message: {err}") from err
-        if answer.get("protocol") != PROTOCOL:
-            raise CompetitionError(
-                f"{self.url}: speaks protocol {str(answer.get('protocol'))[:20]}, and this"
-                f" robo-eval {robo_eval.__version__} speaks {PROTOCOL}; install the version that"
-                " the organiser names"
-            )
-        self.welcome = answer
 
     def _open(self) -> None:
         try:
@@ -328,6 +321,22 @@ def token_of(url: str, token: str | None) -> str:
     except InputError as err:
         raise _no_team(url) from err
     return found
+
+
+def told_rules(url: str) -> dict[str, Any]:
+    """The rules of a competition that this client can take part in.
+
+    Raises:
+        CompetitionError: If there is none at this url, or it speaks another protocol.
+    """
+    rules = rules_of(url)
+    if rules.get("protocol") != PROTOCOL:
+        raise CompetitionError(
+            f"{url}: speaks protocol {str(rules.get('protocol'))[:20]} (robo-eval"
+            f" {str(rules.get('version'))[:20]}), and this client speaks {PROTOCOL}; install that"
+            " version"
+        )
+    return rules
 
 
 def rules_of(url: str, *, timeout_s: float = 10.0, path: str = "/v1/competition",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import gymnasium
 
 from robo_eval.compete.client import play
-from robo_eval.compete.link import PROTOCOL, CompetitionError, rules_of, token_of
+from robo_eval.compete.link import rules_of, token_of, told_rules
 from robo_eval.compete.players import enter_baselines, play_baselines, played
 from robo_eval.compete.serving import Serving
 from robo_eval.core.errors import InputError, foreign
@@ -29,14 +29,7 @@ def tried(url: str, token: str | None) -> dict[str, Any]:
         CompetitionError: If there is none at the url, or it speaks another protocol.
         InputError: If the token is refused.
     """
-    rules = rules_of(url)
-    if rules.get("protocol") != PROTOCOL:
-        raise CompetitionError(
-            f"{url}: speaks protocol {str(rules.get('protocol'))[:20]} (robo-eval"
-            f" {str(rules.get('version'))[:20]}), and this client speaks {PROTOCOL}; install that"
-            " version"
-        )
-    token = token_of(url, token)
+    rules, token = told_rules(url), token_of(url, token)
     standing = rules_of(url, path="/v1/me", token=token)
     tasks = [_rehearsed(url, token, str(task["env"])) for task in rules["tasks"]]
     return {"name": rules["name"], **standing, "tasks": tasks}

@@ -24,6 +24,7 @@ from robo_eval.compete.client import play
 from robo_eval.compete.link import CompetitionError, SaidNoError
 from robo_eval.compete.replay import unpacked
 from robo_eval.core.errors import InputError
+from tests.unit.compete.door.conftest import Served, tiny
 
 PATIENCE_S = 60.0
 
@@ -72,6 +73,15 @@ def raw() -> Iterator[Callable[..., Raw]]:
     yield make
     for one in made:
         one.close()
+
+
+@pytest.fixture(scope="module")
+def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A server that takes small messages alone."""
+    limits = tiny(limits="connections: 4, message_bytes: 2000")
+    served = Served(tmp_path_factory.mktemp("strict") / "cup", limits)
+    yield served
+    served.stop()
 
 
 def made(served: Any, token: str, **fields: Any) -> Any:
@@ -244,9 +254,8 @@ def test_an_action_that_cannot_be_sent_is_refused_and_the_episode_goes_on(
     env.close()
 
 
-def test_a_client_goes_on_after_a_message_that_ended_its_connection(serve: Any) -> None:
-    served = serve(limits="connections: 4, message_bytes: 2000")
-    env = made(served, served.team())
+def test_a_client_goes_on_after_a_message_that_ended_its_connection(strict: Any) -> None:
+    env = made(strict, strict.team())
     env.reset()
     with pytest.raises(SaidNoError) as refused:
         env.unwrapped._declare(999, probability=0.5)
@@ -427,6 +436,17 @@ def test_errors_name_the_url_and_the_remedy(shared: Any) -> None:
         gymnasium.make("RoboEval/Remote-v0", url="somewhere", token="0" * 32)
 
 
+def test_another_protocol_is_told_before_anything_is_played(
+    shared: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from robo_eval.compete import link
+
+    rules = {**link.rules_of(shared.url), "protocol": 2, "version": "99.1"}
+    monkeypatch.setattr(link, "rules_of", lambda _url: rules)
+    with pytest.raises(CompetitionError, match=r"127\.0\.0\.1.*protocol 2.*99\.1.*speaks 1"):
+        made(shared, shared.team())
+
+
 def test_nothing_hidden_is_in_any_byte(serve: Any, raw: Any) -> None:
     served = serve(level=6, condition="given", episodes=3)
     token = served.team("spy")
@@ -462,33 +482,29 @@ def test_nothing_hidden_is_in_any_byte(serve: Any, raw: Any) -> None:
     assert b'"level"' not in whole
 
 
-def test_who_does_not_come_back_forfeits_what_was_begun(serve: Any, raw: Any) -> None:
-    served = serve(limits="connections: 4, idle_s: 1.0")
-    client = raw(served.url, served.team("gone"))
-    client.hello()
-    client.ask("reset", trials=[0])
-    client.close()
-    number = attempt_of(served, "gone").number
-    until(lambda: len(list(served.ledger.links(number))) == 2)
-    assert {link.row.end_reason.value for link in served.ledger.links(number)} == {"fault"}
+def test_who_does_not_come_back_or_answers_too_late_forfeits_the_trial(
+    serve: Any, raw: Any
+) -> None:
+    served = serve(limits="connections: 4, idle_s: 1.0, step_timeout_s: 1.0")
+    clients = {name: raw(served.url, served.team(name)) for name in ("gone", "late")}
+    for client in clients.values():
+        client.hello()
+        client.ask("reset", trials=[0])
+    clients["gone"].close()
+    for name in clients:
+        number = attempt_of(served, name).number
+        until(lambda number=number: len(list(served.ledger.links(number))) == 2)
+        ends = {link.row.end_reason.value for link in served.ledger.links(number)}
+        assert ends == {"fault"}, name
+    assert clients["late"].ask("step", trials=[0], actions=[0])["code"] == "forfeited"
+    assert clients["late"].ask("reset", trials=[0])["left"] == 2
     env = made(served, served.team("back"))
     assert env.unwrapped.left == 4
     env.close()
 
 
-def test_who_answers_too_late_forfeits_the_trial(serve: Any, raw: Any) -> None:
-    served = serve(limits="connections: 4, step_timeout_s: 1.0")
-    client = raw(served.url, served.team("late"))
-    client.hello()
-    client.ask("reset", trials=[0])
-    number = attempt_of(served, "late").number
-    until(lambda: len(list(served.ledger.links(number))) == 2)
-    assert client.ask("step", trials=[0], actions=[0])["code"] == "forfeited"
-    assert client.ask("reset", trials=[0])["left"] == 2
-
-
 def test_a_lost_simulator_gives_the_trial_back(serve: Any) -> None:
-    served = serve(world_limit_s=5.0)
+    served = serve(world_limit_s=3.0)
     env = made(served, served.team("unlucky"))
     env.reset()
     while not any(env.step(0)[2:4]):
@@ -512,15 +528,14 @@ def simulator_of(served: Any) -> int:
     return int(served.serving.house.arena.hands[0]._kill.__self__._process.pid)
 
 
-def test_a_message_that_is_too_large_ends_its_connection_alone(serve: Any, raw: Any) -> None:
-    served = serve(limits="connections: 4, message_bytes: 2000")
-    token = served.team()
-    client, other = raw(served.url, token), raw(served.url, served.team())
+def test_a_message_that_is_too_large_ends_its_connection_alone(strict: Any, raw: Any) -> None:
+    token = strict.team()
+    client, other = raw(strict.url, token), raw(strict.url, strict.team())
     other.hello()
     client.hello()
     with pytest.raises(ConnectionClosed):
         client.ask("step", trials=[0], actions=["x" * 3000])
-    until(lambda: "too_large" in kinds_of(served))
+    until(lambda: "too_large" in kinds_of(strict))
     assert other.ask("reset", trials=[0])["type"] == "state"
 
 
