@@ -193,13 +193,13 @@ def parse_competition(text: str, *, source: str) -> Competition:
     return validated(mapping_of(text, source, "a competition is", PAGE), Competition, source)
 
 
-def check_dates(competition: Competition, source: str, now_ns: int | None = None) -> None:
+def check_dates(competition: Competition, source: str) -> None:
     """Refuse to begin a competition that has closed already.
 
     Raises:
         PlanError: If the closing date is past.
     """
-    now = time.time_ns() if now_ns is None else now_ns
+    now = time.time_ns()
     if competition.closes_ns <= now:
         raise PlanError(
             f"{source}: closes: {competition.closes} is past, now it is {moment_text(now)};"

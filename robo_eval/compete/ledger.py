@@ -587,20 +587,20 @@ class Ledger:
         """
         attempt = _lock(db, turn.attempt)
         trial = _trial_row(db, turn.attempt, turn.trial.number)
-        following = replace(turn, episode=turn.episode + 1)
+        following = replace(turn, episode=turn.episode + 1, due_ns=trial.due_ns)
         is_last = following.episode == len(turn.trial.episodes)
-        if trial.run == turn.run and trial.episode == following.episode:
-            return None if is_last else replace(following, due_ns=trial.due_ns)
-        _check_held(trial, turn)
-        began = self.now() if trial.began_ns is None else trial.began_ns
-        due = None if is_last else self._due(began)
-        told = self._cells(row, actions)
-        _append(db, attempt, "episode", trial, turn.episode, told, actions)
-        state = "done" if is_last else "open"
-        _change(db, trial, episode=following.episode, state=state, due_ns=due, began_ns=began)
-        if is_last:
-            self._end_if_done(db, turn.attempt)
-        return None if is_last else replace(following, due_ns=due)
+        if trial.run != turn.run or trial.episode != following.episode:
+            _check_held(trial, turn)
+            began = self.now() if trial.began_ns is None else trial.began_ns
+            due = None if is_last else self._due(began)
+            told = self._cells(row, actions)
+            _append(db, attempt, "episode", trial, turn.episode, told, actions)
+            state = "done" if is_last else "open"
+            _change(db, trial, episode=following.episode, state=state, due_ns=due, began_ns=began)
+            following = replace(following, due_ns=due)
+            if is_last:
+                self._end_if_done(db, turn.attempt)
+        return None if is_last else following
 
     def row(self, turn: Turn, **measured: Any) -> Episode:  # noqa: ANN401 - the fields of Episode
         """The row of an episode: what the competition says of it, and what was measured."""
@@ -891,13 +891,9 @@ class Ledger:
         """What was computed of attempts before: by number, what it depends on, and what it is."""
         return {row.attempt: (row.key, row.content) for row in self._all(_of(SCORES))}
 
-    def keep_scores(self, new: Mapping[int, tuple[str, str]]) -> None:
-        """Keep what was computed of attempts, in place of what was known of them."""
-        if new and not self.database.read_only:
-            self._keep_scores(new)
-
     @_changes()
-    def _keep_scores(self, db: sa.Connection, new: Mapping[int, tuple[str, str]]) -> None:
+    def keep_scores(self, db: sa.Connection, new: Mapping[int, tuple[str, str]]) -> None:
+        """Keep what was computed of attempts, in place of what was known of them."""
         for number, (key, told) in new.items():
             db.execute(sa.delete(SCORES).where(SCORES.c.attempt == number))
             db.execute(sa.insert(SCORES).values(attempt=number, key=key, content=told))

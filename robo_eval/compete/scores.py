@@ -237,7 +237,6 @@ class Board:
 
 def board(
     ledger: Ledger,
-    config: MetricConfig | None = None,
     *,
     study: Path | None = None,
     workers: int = 1,
@@ -249,7 +248,6 @@ def board(
 
     Args:
         ledger: Of the competition.
-        config: Settings of the intervals and of the comparison.
         study: Folder of a study, in whose space teams have an AIQ.
         workers: Processes that share much work.
 
@@ -267,7 +265,7 @@ def board(
         replace(one, ability={**one.ability, "AIQ": own} if one.ability else {})
         for one, own in zip(entries, quotients, strict=True)
     ]
-    return _ranked(ledger, entries, config or MetricConfig(), notes)
+    return _ranked(ledger, entries, notes)
 
 
 def numbers(
@@ -306,7 +304,8 @@ def numbers(
             damaged.add(number)
         if job.attempt.ended_ns is not None:
             new[number] = told
-    ledger.keep_scores(new)
+    if new and not ledger.database.read_only:
+        ledger.keep_scores(new)
     for team in teams:
         own = chosen[team.number]
         content = {} if own is None else json.loads(texts[own.number])
@@ -621,10 +620,8 @@ def _measures(plan: TrialPlan, own: Whole, beside: Mapping[str, Whole]) -> dict[
 # All of them -------------------------------------------------------------------------------------
 
 
-def _ranked(
-    ledger: Ledger, entries: Sequence[Entry], config: MetricConfig, notes: list[str]
-) -> Board:
-    alpha = round(1.0 - config.level, 12)
+def _ranked(ledger: Ledger, entries: Sequence[Entry], notes: list[str]) -> Board:
+    alpha = round(1.0 - MetricConfig().level, 12)
     ranked = sorted(
         (one for one in entries if _has_rank(one)),
         key=lambda one: (-(one.attempt or 0), -(one.score.value or 0.0), one.entered_ns or 0),
