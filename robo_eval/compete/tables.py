@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 import sqlalchemy as sa
@@ -13,104 +14,94 @@ METADATA: Final = sa.MetaData()
 # SQLite numbers the rows of a table by itself only where the key is its plain INTEGER.
 _NUMBER: Final = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 
-META: Final = sa.Table(
-    "meta",
-    METADATA,
-    sa.Column("name", sa.Text, primary_key=True),
-    sa.Column("value", sa.Text, nullable=False),
-)
+_text = partial(sa.Column, type_=sa.Text, nullable=False)
+_small = partial(sa.Column, type_=sa.Integer, nullable=False)
+_large = partial(sa.Column, type_=sa.BigInteger, nullable=False)
+
+
+def _table(name: str, *parts: sa.schema.SchemaItem) -> sa.Table:
+    return sa.Table(name, METADATA, *parts)
+
+
+META: Final = _table("meta", _text("name", primary_key=True), _text("value"))
 """`version`, `code_version`, `commitment`; and once it is so `beacon`, `closed_ns`,
 `revealed_ns`."""
 
-TEAMS: Final = sa.Table(
+TEAMS: Final = _table(
     "teams",
-    METADATA,
     sa.Column("number", _NUMBER, primary_key=True),
-    sa.Column("name", sa.Text, nullable=False, unique=True),
-    sa.Column("token_sha256", sa.Text, nullable=False, unique=True),
-    sa.Column("added_ns", sa.BigInteger, nullable=False),
-    sa.Column("revoked_ns", sa.BigInteger),
-    sa.Column("n_notes", sa.Integer, nullable=False, server_default="0"),
+    _text("name", unique=True),
+    _text("token_sha256", unique=True),
+    _large("added_ns"),
+    _large("revoked_ns", nullable=True),
+    _small("n_notes", server_default="0"),
 )
 """Who takes part. Of a token only its digest is kept; `n_notes` counts what was noted of a team."""
 
-ATTEMPTS: Final = sa.Table(
+ATTEMPTS: Final = _table(
     "attempts",
-    METADATA,
     sa.Column("number", _NUMBER, primary_key=True),
-    sa.Column("team", sa.BigInteger, nullable=False),
-    sa.Column("attempt", sa.Integer, nullable=False),
-    sa.Column("started_ns", sa.BigInteger, nullable=False),
-    sa.Column("ended_ns", sa.BigInteger),
-    sa.Column("is_cut", sa.Integer, nullable=False, server_default="0"),
-    sa.Column("sequence", sa.BigInteger, nullable=False, server_default="0"),
-    sa.Column("sha256", sa.Text, nullable=False),
+    _large("team"),
+    _small("attempt"),
+    _large("started_ns"),
+    _large("ended_ns", nullable=True),
+    _small("is_cut", server_default="0"),
+    _large("sequence", server_default="0"),
+    _text("sha256"),
     sa.UniqueConstraint("team", "attempt", name="attempts_once"),
 )
 """How often a team played the whole; `is_cut` says that closing ended it, `sequence` and `sha256`
 are the newest link of its chain, and who appends holds this row."""
 
-TRIALS: Final = sa.Table(
+TRIALS: Final = _table(
     "trials",
-    METADATA,
-    sa.Column("attempt", sa.BigInteger, primary_key=True),
-    sa.Column("trial", sa.Integer, primary_key=True),
-    sa.Column("run", sa.Integer, nullable=False, server_default="1"),
-    sa.Column("episode", sa.Integer, nullable=False, server_default="0"),
-    sa.Column("begun", sa.Integer, nullable=False, server_default="-1"),
-    sa.Column("state", sa.Text, nullable=False, server_default="open"),
-    sa.Column("server", sa.Text),
-    sa.Column("began_ns", sa.BigInteger),
-    sa.Column("due_ns", sa.BigInteger),
-    sa.Column("why", sa.Text),
+    _large("attempt", primary_key=True),
+    _small("trial", primary_key=True),
+    _small("run", server_default="1"),
+    _small("episode", server_default="0"),
+    _small("begun", server_default="-1"),
+    _text("state", server_default="open"),
+    _text("server", nullable=True),
+    _large("began_ns", nullable=True),
+    _large("due_ns", nullable=True),
+    _text("why", nullable=True),
 )
 """How far each trial is: `episode` is the next one to play, `begun` the last one that began, `run`
 is raised where it was given back, `state` is open, done or forfeited, `server` plays it, `due_ns`
 is when the team has to have come back or ended the episode, and `why` says why it was forfeited or
 given back."""
 
-LINKS: Final = sa.Table(
+LINKS: Final = _table(
     "links",
-    METADATA,
-    sa.Column("attempt", sa.BigInteger, primary_key=True),
-    sa.Column("sequence", sa.BigInteger, primary_key=True),
-    sa.Column("kind", sa.Text, nullable=False),
-    sa.Column("trial", sa.Integer, nullable=False),
-    sa.Column("run", sa.Integer, nullable=False),
-    sa.Column("episode", sa.Integer, nullable=False),
-    sa.Column("content", sa.Text, nullable=False),
+    _large("attempt", primary_key=True),
+    _large("sequence", primary_key=True),
+    _text("kind"),
+    _small("trial"),
+    _small("run"),
+    _small("episode"),
+    _text("content"),
     sa.Column("actions", sa.LargeBinary),
-    sa.Column("sha256", sa.Text, nullable=False),
+    _text("sha256"),
     sa.UniqueConstraint("attempt", "trial", "run", "episode", "kind", name="links_once"),
 )
 """What an attempt left behind, each chained to the one before: an `episode` with the canonical JSON
 of its row and its actions, or what was said of one by `declare`."""
 
-NOTES: Final = sa.Table(
+NOTES: Final = _table(
     "notes",
-    METADATA,
     sa.Column("number", _NUMBER, primary_key=True),
-    sa.Column("team", sa.BigInteger),
-    sa.Column("kind", sa.Text, nullable=False),
-    sa.Column("detail", sa.Text, nullable=False),
-    sa.Column("at_ns", sa.BigInteger, nullable=False),
+    _large("team", nullable=True),
+    _text("kind"),
+    _text("detail"),
+    _large("at_ns"),
 )
 """What was refused, forged or out of order."""
 
-SERVERS: Final = sa.Table(
-    "servers",
-    METADATA,
-    sa.Column("name", sa.Text, primary_key=True),
-    sa.Column("seen_ns", sa.BigInteger, nullable=False),
-)
+SERVERS: Final = _table("servers", _text("name", primary_key=True), _large("seen_ns"))
 """Who plays, and when each was last heard of."""
 
-SCORES: Final = sa.Table(
-    "scores",
-    METADATA,
-    sa.Column("attempt", sa.BigInteger, primary_key=True),
-    sa.Column("key", sa.Text, nullable=False),
-    sa.Column("content", sa.Text, nullable=False),
+SCORES: Final = _table(
+    "scores", _large("attempt", primary_key=True), _text("key"), _text("content")
 )
 """What was computed of an attempt; `key` is the digest of its last link and of the rules."""
 
