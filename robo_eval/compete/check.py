@@ -69,8 +69,7 @@ class Checked:
 
     def as_dict(self) -> dict[str, Any]:
         """The findings as JSON would have them."""
-        told: dict[str, Any] = plain(self)
-        return {"version": 1, "is_fine": not self.problems, **told}
+        return {"version": 1, "is_fine": not self.problems, **plain(self)}
 
 
 def check(folder: Path, sample: int | None = SAMPLE, seed: int | None = None) -> Checked:
@@ -101,11 +100,11 @@ def check(folder: Path, sample: int | None = SAMPLE, seed: int | None = None) ->
         chosen = found.candidates
         if sample is not None and sample < len(chosen):
             chosen = random.Random(seed).sample(chosen, sample)  # noqa: S311 - not cryptography
-        told: list[tuple[str, str]] = []
-        for who, trial, link in chosen:
-            task, actions = ledger.competition.tasks[trial.task], unpacked(link.actions or b"")
-            again = differences(trial, link.episode, link.row, actions, task)
-            told += [(who, f"{_name(who, link)}: played again, {text}") for text in again]
+        told = [
+            (who, f"{_name(who, link)}: played again, {text}")
+            for who, trial, link in chosen
+            for text in differences(trial, link, ledger.competition.tasks[trial.task])
+        ]
         found.problems += _summed(told)
         found.notes += _others(found.candidates)
         found.replayed = len(chosen)

@@ -12,12 +12,13 @@ import hashlib
 import hmac
 import secrets
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Final, Literal, TypeAlias
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from robo_eval.compete.competition import Competition
 from robo_eval.core.canonical import canonical_json
 from robo_eval.core.kinds import Arm, Side
+from robo_eval.core.plain import UNSAID, plain
 from robo_eval.core.plan import Condition
 from robo_eval.core.schedule import PlannedEpisode, condition_keywords
 from robo_eval.core.trials import InTrial
@@ -45,8 +46,7 @@ class Secret:
         return cls(secrets.token_bytes(16), secrets.token_bytes(32))
 
 
-@dataclass(frozen=True, slots=True)
-class EpisodeDraw:
+class EpisodeDraw(NamedTuple):
     """One episode of a trial.
 
     Attributes:
@@ -90,8 +90,8 @@ class TrialDraw:
     episodes: tuple[EpisodeDraw, ...]
     cell: str
     condition: Literal["system", "given"]
-    where: Condition
-    nominal: Condition
+    where: Condition = field(metadata=UNSAID)
+    nominal: Condition = field(metadata=UNSAID)
 
     def keywords_of(self, episode: int) -> dict[str, Any]:
         """Keywords of `gymnasium.make` for an episode, by its index."""
@@ -243,17 +243,10 @@ def content(
     }
     if competition.beacon is None or beacon is not None:
         promised["draws"] = [
-            [_plain(trial) for trial in draw(competition, secret, beacon, attempt)]
+            plain(draw(competition, secret, beacon, attempt))
             for attempt in range(1, competition.attempts + 1)
         ]
     return promised
-
-
-def _plain(trial: TrialDraw) -> dict[str, Any]:
-    """Seeds, onset and parameters of a trial."""
-    told = asdict(trial)
-    told["episodes"] = [[one.seed, one.is_novel] for one in trial.episodes]
-    return {name: told[name] for name in told if name not in ("where", "nominal")}
 
 
 def commitment(competition: Competition, secret: Secret, code_version: str) -> str:

@@ -512,13 +512,11 @@ class Ledger:
                 " connection first",
                 "elsewhere",
             )
-        turns = []
         for row in mine:
             due = None if row.began_ns is None else self._due(row.began_ns)
             _change(db, row, server=server, due_ns=due)
-            turn = self._turn(db, attempt, team.name, row)
-            turns.append(replace(turn, server=server, due_ns=due))
-        return turns
+        rows = db.execute(_of(TRIALS, attempt=attempt.number, state="open", server=server)).all()
+        return [self._turn(db, attempt, team.name, row) for row in rows]
 
     def _check_may_play(self, db: sa.Connection) -> None:
         opens = self.competition.opens_ns

@@ -11,7 +11,7 @@ from robo_eval.core.errors import InputError
 
 if TYPE_CHECKING:
     from robo_eval.compete.draw import TrialDraw
-    from robo_eval.core.episode import Episode
+    from robo_eval.compete.ledger import Played
     from robo_eval.core.plan import TaskPlan
     from robo_eval.core.trajectory import Trajectory
 
@@ -94,16 +94,12 @@ def played_again(
     return Again(rewards, bool(terminated), bool(truncated), info, motion)
 
 
-def differences(
-    trial: TrialDraw, episode: int, row: Episode, actions: Sequence[Any], task: TaskPlan
-) -> list[str]:
+def differences(trial: TrialDraw, logged: Played, task: TaskPlan) -> list[str]:
     """Play an episode again from its seed and actions, and say what comes out otherwise.
 
     Args:
         trial: What was drawn.
-        episode: Index of the episode within the trial.
-        row: What was logged.
-        actions: All actions, in order.
+        logged: What was logged of it.
         task: By whose rules it is scored.
 
     Raises:
@@ -111,7 +107,8 @@ def differences(
     """
     from robo_eval.metrics.scoring import score_played
 
-    found = played_again(trial, episode, actions)
+    row, actions = logged.row, unpacked(logged.actions or b"")
+    found = played_again(trial, logged.episode, actions)
     ticks = len(found.rewards)
     if ticks < len(actions):
         return [f"it ended after {ticks} of {len(actions)} ticks"]

@@ -231,8 +231,7 @@ class Board:
 
     def as_dict(self) -> dict[str, Any]:
         """The board as JSON would have it."""
-        told: dict[str, Any] = plain(self)
-        return {"version": BOARD_VERSION, **told}
+        return {"version": BOARD_VERSION, **plain(self)}
 
 
 def board(
