@@ -260,6 +260,7 @@ class Ledger:
         now: Gives the time.
         competition: What is played.
         digest: Of the file of the competition.
+        url: Of the database; None for a file in the folder.
         database: Where it is kept, and who is logged in to its pages.
 
     Raises:
@@ -289,7 +290,8 @@ class Ledger:
         held = folder / SECRET
         self._secret: Final = _read_secret(held if held.exists() else folder / REVEAL)
         url = folder / URL
-        target = text_of(url, "URL").strip() if url.exists() else folder / DATABASE
+        self.url: Final = text_of(url, "URL").strip() if url.exists() else None
+        target = self.url or folder / DATABASE
         self.database = Database(target, FORM, read_only=read_only, durable=False)
         self._draw: Final = lru_cache(maxsize=64)(partial(draw, self.competition, self._secret))
         self._plan: Final = lru_cache(maxsize=64)(lambda team: self.competition.plan((team,)))

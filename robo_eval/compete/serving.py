@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from robo_eval.compete.ledger import Ledger
+from robo_eval.compete.competition import check_dates, read_competition
+from robo_eval.compete.ledger import FILE, Ledger
 from robo_eval.core.errors import CheckFailedError, InputError, MissingExtraError, pip_install
 from robo_eval.web.serve import address, check_address, listening, server_of
 
@@ -183,19 +184,14 @@ def opened(file: Path, folder: Path, url: str | None = None) -> Iterator[Ledger]
     Raises:
         InputError: If another competition was begun there, or elsewhere, or the file is none.
     """
-    from robo_eval.compete.competition import check_dates, read_competition
-    from robo_eval.compete.ledger import FILE, URL
-
     competition = read_competition(file)
     is_new = not (folder / FILE).exists()
     if is_new:
         check_dates(competition, str(file))
-    held = folder / URL
-    known = held.read_text(encoding="utf-8").strip() if held.exists() else None
-    if not is_new and url not in (None, known):
-        raise InputError(f"{folder}: was begun with another database; leave --database out")
     ledger = Ledger.create(folder, competition, url) if is_new else Ledger.open(folder)
     try:
+        if not is_new and url not in (None, ledger.url):
+            raise InputError(f"{folder}: was begun with another database; leave --database out")
         if ledger.competition != competition:
             raise InputError(
                 f"{folder}: another competition was begun there than {file} says; serve"
@@ -215,7 +211,5 @@ def rehearsed(file: Path, folder: Path) -> Ledger:
     Raises:
         InputError: If the file is no competition.
     """
-    from robo_eval.compete.competition import read_competition
-
     changes = {"opens": None, "closes": "2200-01-01T00:00:00Z", "beacon": None}
     return Ledger.create(folder, read_competition(file).model_copy(update=changes))
