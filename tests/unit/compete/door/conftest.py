@@ -68,7 +68,10 @@ class Served:
             for link in self.rows(number):
                 novelty = link.row.novelty
                 found |= {str(novelty.get("name"))} - {"None", "none"}
-                found |= {repr(value) for value in novelty.get("parameters", {}).values()}
+                told = novelty.get("parameters", {}).items()
+                found |= {name for name, _ in told}
+                # A short number stands somewhere by chance, as in the width of a bar.
+                found |= {repr(value) for _, value in told if len(repr(value)) > 5}
         return found
 
     def stop(self) -> None:
