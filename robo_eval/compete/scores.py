@@ -54,6 +54,7 @@ _PORTION: Final = 20
 """Attempts whose numbers are computed together: their intervals take less time so."""
 _NOTHING: Final = Estimate.missing(reason="nothing was played", unit="ratio")
 _UNSCORED: Final = Estimate.missing(reason="no episode has a score", unit="ratio")
+_UNTOLD: Final = Estimate.missing(reason="it is told when the attempt has ended", unit="ratio")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,6 +144,17 @@ class Entry:
             found.append(f"{counted(self.not_begun, 'episode')} ended before the novelty began")
         return tuple(found)
 
+    def before_reveal(self) -> Entry:
+        """What may be seen of it while seeds are secret.
+
+        Of an attempt that goes on that is how much was played: the differences of a score that is
+        seen again and again are the episodes, and all teams meet the same.
+        """
+        known = replace(self, not_begun=0, measures={}, ability={}, levels=(), means={})
+        if self.state != "unfinished":
+            return known
+        return replace(known, forfeited=0, score=_UNTOLD, success=_UNTOLD)
+
 
 @dataclass(frozen=True, slots=True)
 class NumberTable:
@@ -228,6 +240,10 @@ class Board:
                 {one.team: one.ability for one in measured},
             ),
         )
+
+    def before_reveal(self) -> Board:
+        """What may be seen of it while seeds are secret."""
+        return replace(self, entries=tuple(one.before_reveal() for one in self.entries))
 
     def as_dict(self) -> dict[str, Any]:
         """The board as JSON would have it."""
@@ -637,7 +653,8 @@ def _ranked(ledger: Ledger, entries: Sequence[Entry], notes: list[str]) -> Board
         notes.append("later attempts play other trials: ranks and letters hold within an attempt")
     rest = sorted(
         (one for one in entries if not _has_rank(one)),
-        key=lambda one: (one.state, -(one.score.value or 0.0), one.team),
+        # The order of attempts that go on would tell their scores.
+        key=lambda one: (one.state, -(one.score.value or 0.0) if one.entered_ns else 0.0, one.team),
     )
     return Board(
         name=ledger.competition.name,

@@ -63,7 +63,7 @@ def _leaderboard(request: Request, site: Site, session: Session | None) -> HTMLR
     found = site.board()
     is_revealed = site.is_revealed
     mapped = [one for one in found.entries if one.levels][:_MOST_MAPPED] if found else []
-    tables = found.tables if found is not None and is_revealed else ()
+    tables = found.tables if found is not None else ()
     shown = [part for table in tables for own in table.by_team.values() for part in own.values()]
     note = no_interval_note(shown)
     return render(
@@ -79,7 +79,7 @@ def _leaderboard(request: Request, site: Site, session: Session | None) -> HTMLR
         is_revealed=is_revealed,
         hidden="" if is_revealed else told.hidden_text(site.ledger),
         cells=told.cells(its) if is_revealed else {},
-        mapped=mapped if is_revealed else [],
+        mapped=mapped,
         tables=tables,
         no_interval=note.replace(NO_INTERVAL, "[-]") if note else "",
     )

@@ -180,10 +180,14 @@ class Site(deps.Site[Member]):
         )
 
     def board(self) -> Board | None:
-        """The leaderboard as it was some seconds ago; None while the first one is made."""
+        """The leaderboard as it was some seconds ago, as far as it may be seen.
+
+        None while the first one is made.
+        """
         ledger = self.ledger
         meta = tuple(sorted(ledger.meta().items()))
-        return self.desk.board((meta, tuple(ledger.teams()), tuple(ledger.attempts())))
+        found = self.desk.board((meta, tuple(ledger.teams()), tuple(ledger.attempts())))
+        return found if found is None or self.is_revealed else found.before_reveal()
 
     def once(self, key: str, make: Callable[[], bytes]) -> bytes:
         """What is made once a second at most, however many ask: players share this process."""

@@ -249,6 +249,35 @@ def test_an_episode_that_ended_before_its_novelty_began_counts_as_none(make, con
     assert team.measures["M6"].value == pytest.approx(2 / 3)
 
 
+@pytest.mark.parametrize("first", ["a", "b"])
+def test_before_the_reveal_an_attempt_that_goes_on_tells_how_much_was_played(make, contest, first):
+    """Neither scores nor marks nor the order of teams tell more."""
+    ledger = make(trials={"count": 1, "episodes": 4, "onset": 2, "onset_tick": 50})
+    for name in ("a", "b", "done"):
+        for turn in ledger.claim(contest.team(ledger, name), "s"):
+            following = turn
+            while following is not None and (name == "done" or following.episode < 3):
+                own = turn.trial.keywords_of(following.episode)
+                told = contest.measured(0.9 if name == first else 0.3)
+                novelty = {"onset": own["onset"]} if "onset" in own else {}
+                row = ledger.row(following, **{**told, "ticks": 3, "novelty": novelty})
+                following = ledger.record(following, row, packed([1]))
+    seen = _by_team(found := board(ledger).before_reveal())
+    assert [one.team for one in found.entries] == ["done", "a", "b"]
+    assert [one.not_begun for one in board(ledger).entries] == [2, 2, 2]
+    assert seen["done"].score.value == pytest.approx(0.3)
+    for one in seen.values():
+        told = (one.not_begun, one.measures, one.ability, one.levels)
+        assert not any(told)
+    for name in ("a", "b"):
+        assert seen[name].played == 6
+        assert seen[name].marks == ("unfinished",)
+        score, success = seen[name].score, seen[name].success
+        assert (score.value, score.low, success.value) == (None, None, None)
+        assert "ended" in score.reason
+    assert not found.tables
+
+
 def _by_cell(turn):
     """Skill that falls with the number of the cell, and differs from trial to trial."""
     is_novel = turn.trial.episodes[turn.episode].is_novel

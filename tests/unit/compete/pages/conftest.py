@@ -15,6 +15,7 @@ from robo_eval.compete.client import play
 from robo_eval.compete.ledger import KEY
 from tests.unit.compete.door.conftest import Served, tiny
 
+PUSH = 1
 BROWSER = {"accept": "text/html,*/*"}
 
 
@@ -35,11 +36,11 @@ class Visitor:
         return self.http.get(path, **more)
 
 
-class Nothing:
-    """An agent that does nothing, and takes the world for changed."""
+class Pushing:
+    """An agent that pushes until the pole falls, and takes the world for changed."""
 
     def act(self, observation: Any) -> int:
-        return 0
+        return PUSH
 
     def declare(self) -> dict[str, float]:
         return {"probability": 1.0}
@@ -50,10 +51,10 @@ def played(served: Served, name: str, episodes: int | None = None) -> str:
     token = served.team(name)
     env = gymnasium.make("RoboEval/Remote-v0", url=served.url, token=token)
     if episodes is None:
-        play(env, Nothing())
-    for _ in range(episodes or 0):
+        play(env, Pushing())
+    for number in range(episodes or 0):
         env.reset()
-        while not any(env.step(0)[2:4]):
+        while not any(env.step(PUSH if number else 0)[2:4]):  # the first one goes better
             pass
     env.close()
     return token
@@ -61,10 +62,14 @@ def played(served: Served, name: str, episodes: int | None = None) -> str:
 
 @pytest.fixture(scope="module")
 def cup(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """A competition in which `alice` has played and `bob` is under way; tests do not change it."""
+    """A competition in which `alice` has played and `bob` is under way; tests do not change it.
+
+    Some of their novel episodes end before the novelty begins.
+    """
     folder: Path = tmp_path_factory.mktemp("pages") / "cup"
-    served = Served(folder, tiny(level=6, ticks=60))
-    served.tokens = {"alice": played(served, "alice"), "bob": played(served, "bob", 1)}  # type: ignore[attr-defined]
+    text = tiny(level=6, ticks=60).replace("onset: 1,", "onset: 1, onset_tick: 59,")
+    served = Served(folder, text)
+    served.tokens = {"alice": played(served, "alice"), "bob": played(served, "bob", 3)}  # type: ignore[attr-defined]
     served.tokens["organiser"] = (folder / KEY).read_text().strip()  # type: ignore[attr-defined]
     yield served
     served.stop()
