@@ -10,13 +10,11 @@ import typer
 from robo_eval.cli.output import (
     JsonOption,
     WorkersOption,
-    interval,
     next_steps,
     print_json,
     print_table,
     quoted,
     say,
-    say_missing_intervals,
 )
 from robo_eval.core.wording import counted
 
@@ -210,6 +208,9 @@ def leaderboard(
         Path | None,
         typer.Option(metavar="STUDY", help="Folder of a study of these levels: adds AIQ."),
     ] = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="Also print what stands beside M1 to M6, and of reports.")
+    ] = False,
     workers: WorkersOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -232,11 +233,13 @@ def leaderboard(
     if json:
         print_json(found.as_dict())
         return
-    print_board(found)
+    print_board(found, every=every)
 
 
-def print_board(found: Board) -> None:
-    """Print a leaderboard for people."""
+def print_board(found: Board, *, every: bool = False) -> None:
+    """Print a leaderboard for people, with further numbers if asked for."""
+    from robo_eval.compete.scores import heading, number_text
+
     rows = [
         (
             one.place or "-",
@@ -244,27 +247,30 @@ def print_board(found: Board) -> None:
             one.attempt or "-",
             one.ranks,
             one.letters or "-",
-            interval(one.score),
-            interval(one.success),
+            number_text(one.score),
+            number_text(one.success),
             f"{one.played}/{one.expected}",
             ", ".join(one.marks),
         )
         for one in found.entries
     ]
     names = ("", "team", "attempt", "rank", "letters", "score", "success", "episodes", "marks")
-    print_table(f"{found.name}: mean quality [95 % interval]", names, rows, right=(0, 2, 7))
+    how = "[95 % interval] (trials)"
+    print_table(f"{found.name}: mean quality {how}", names, rows, right=(0, 2, 7), keys=2)
     for sentence in found.sentences:
         say(sentence)
     for table in found.tables:
+        if table.is_further and not every:
+            continue
         say()
         if table.names:
             values = [
-                (team, *(interval(own[name]) if name in own else "-" for name in table.names))
+                (team, *(number_text(own.get(name)) for name in table.names))
                 for team, own in table.by_team.items()
             ]
-            print_table(f"{table.title} [95 % interval]", ("team", *table.names), values, keys=1)
+            heads = ("team", *map(heading, table.names))
+            print_table(f"{table.title} {how}", heads, values, keys=1)
         for sentence in table.sentences:
             say(f"- {sentence}")
-    say_missing_intervals(
-        part for table in found.tables for own in table.by_team.values() for part in own.values()
-    )
+    if found.tables and not every:
+        say("further numbers, such as those of reports: `robo-eval compete leaderboard DIR --all`")

@@ -5,7 +5,7 @@ The formulas are those of `analysis.acc` and `analysis.aiq`; a trial is what an 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from robo_eval.compete.draw import cells_of
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.wording import counted
+from robo_eval.stats.resampling import T_FROM
 
 if TYPE_CHECKING:
     from robo_eval.compete.competition import Competition
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 LEAST_PANEL: Final = 2
 """Baselines that say how difficult cells are, where the reference panel does not."""
 _SPREAD: Final = ("capability", "generality")
+_FLOOR: Final = "it is at the floor, with a quality of 0 in every cell"
 Means = Mapping[str, Sequence[float]]
 """Mean quality of the trials of each cell: of novel episodes, and of a control of all."""
 
@@ -130,7 +132,8 @@ def quotients_of(
         for own in means
     ]
     return [
-        _of_trials(quotient_interval(space, rows)) if all(rows) else _lacking(why) for rows in table
+        _of_trials(quotient_interval(space, rows), rows) if all(rows) else _lacking(why)
+        for rows in table
     ]
 
 
@@ -169,13 +172,20 @@ def _analysed(
             for at, value in enumerate(own)
         ]  # fmt: skip
         for row in acc_for_trial(pd.DataFrame(rows), pd.DataFrame(items)).rows:
-            numbers = (row.capability, row.normalised_generality)
-            found[int(row.policy)] = dict(zip(_SPREAD, map(_of_trials, numbers), strict=True))
+            own = asked[int(row.policy)][0].values()
+            # At the floor its formula gives the difficulty of the easiest cell, as if one could it.
+            able = _lacking(_FLOOR) if row.flag == "floor" else _of_trials(row.capability, own)
+            general = _of_trials(row.normalised_generality, own)
+            found[int(row.policy)] = dict(zip(_SPREAD, (able, general), strict=True))
     return found
 
 
-def _of_trials(found: Estimate) -> Estimate:
-    """What is said of episodes where each of them is a trial."""
+def _of_trials(found: Estimate, samples: Collection[Sequence[float]]) -> Estimate:
+    """What is said of episodes where each of them is a trial, and of few no interval."""
+    least = min(map(len, samples))
+    if found.low is not None and least < T_FROM:
+        why = f"a cell has {least} of the {T_FROM} trials that an interval needs in each"
+        return replace(found, low=None, high=None, reason=why)
     return replace(found, reason=found.reason and found.reason.replace("episode", "trial"))
 
 

@@ -24,6 +24,7 @@ from robo_eval.core.estimate import Estimate
 from robo_eval.core.kinds import EndReason, FaultBy
 from robo_eval.core.plain import UNSAID, plain
 from robo_eval.core.spread import done
+from robo_eval.core.units import text_of
 from robo_eval.core.wording import counted
 from robo_eval.log.provenance import software
 from robo_eval.metrics.config import MetricConfig
@@ -48,6 +49,28 @@ BOARD_VERSION: Final = 2
 """Version of the form of `Board.as_dict`, and of what is kept of an attempt."""
 MOST_LETTERS: Final = 60
 """Teams that get letters; of more, sets that were not told apart are too many to name."""
+_GROUPS: Final = {
+    "detection": ("M1", "restricted_delay", "M2", "M2_1"),
+    "reaction": ("M3", "M4", "M5", "M6"),
+    "adaptation": ("adaptation", "adaptation_possible"),
+}
+"""Measures that stand together, in tables that a screen holds; all else is further."""
+_FURTHER: Final = "further numbers of detection, reaction and reports"
+_WORDS: Final = {
+    "M1": "M1 delay",
+    "M2": "M2 detected",
+    "M2_1": "M2.1 false alarm",
+    "M3": "M3 recovered",
+    "M4": "M4 recovered when told",
+    "M5": "M5 from the onset on",
+    "M6": "M6 at the end",
+}
+_SCALE: Final = (
+    "capability runs from the difficulty of the easiest cell, for a team that does next to nothing,"
+    " to that of the hardest"
+)
+_MOST_NAMED: Final = 8
+"""Teams that a sentence names."""
 _TEAM: Final = "this team"
 """Stands for the team that is measured: a blank is in no name."""
 _PORTION: Final = 20
@@ -55,6 +78,28 @@ _PORTION: Final = 20
 _NOTHING: Final = Estimate.missing(reason="nothing was played", unit="ratio")
 _UNSCORED: Final = Estimate.missing(reason="no episode has a score", unit="ratio")
 _UNTOLD: Final = Estimate.missing(reason="it is told when the attempt has ended", unit="ratio")
+
+
+def heading(name: str) -> str:
+    """What a number is called above a column.
+
+    Example:
+        >>> heading("M2_1"), heading("restricted_delay")
+        ('M2.1 false alarm', 'restricted delay')
+    """
+    return _WORDS.get(name, name.replace("_", " "))
+
+
+def number_text(found: Estimate | None, none: str = "-") -> str:
+    """A number with its interval and of how many trials it is.
+
+    Example:
+        >>> number_text(Estimate(value=0.5, low=0, high=1, n=9, method="wilson", unit="ratio"))
+        '0.50 [0.00, 1.00] (9)'
+    """
+    if found is None or found.value is None:
+        return none
+    return f"{text_of(found)} ({found.n:,})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,7 +201,7 @@ class Entry:
         return replace(known, forfeited=0, score=_UNTOLD, success=_UNTOLD)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NumberTable:
     """Numbers by team, to be shown.
 
@@ -164,16 +209,24 @@ class NumberTable:
         title: What they are.
         names: Of the columns.
         by_team: What is known of each team in these columns.
-        sentences: What some teams lack, and what all lack for one reason.
+        sentences: What some teams lack, what all lack for one reason, and what is not sure.
+        is_further: Whether a short board leaves it out.
     """
 
     title: str
     names: Sequence[str]
     by_team: Mapping[str, Mapping[str, Estimate]]
     sentences: Sequence[str]
+    is_further: bool = False
 
     @classmethod
-    def of(cls, title: str, by_team: Mapping[str, Mapping[str, Estimate]]) -> NumberTable:
+    def of(
+        cls,
+        title: str,
+        by_team: Mapping[str, Mapping[str, Estimate]],
+        *more: str,
+        is_further: bool = False,
+    ) -> NumberTable:
         """A number that all teams lack for one reason is a sentence in place of a column."""
         absent: dict[str | None, list[str]] = {}
         for name in dict.fromkeys(name for own in by_team.values() for name in own):
@@ -182,16 +235,33 @@ class NumberTable:
             absent.setdefault(reasons.pop() if len(reasons) == 1 else None, []).append(name)
         names = absent.pop(None, [])
         known: dict[str, dict[str, Estimate]] = {team: {} for team in by_team}
-        lacking: dict[str, dict[str, None]] = {}
+        remarks: dict[tuple[str, str], dict[str, None]] = {}
         for team, own in by_team.items():
             for name in names:
-                if name in own and own[name].value is not None:
-                    known[team][name] = own[name]
-                elif name in own:
-                    lacking.setdefault(str(own[name].reason), {})[team] = None
-        sentences = [f"of {', '.join(teams)}: {reason}" for reason, teams in lacking.items()]
-        sentences += [f"{', '.join(own)}: {reason}" for reason, own in absent.items()]
-        return cls(title, names, known if names else {}, sentences)
+                found = own.get(name)
+                if found is None:
+                    continue
+                if found.value is not None:
+                    known[team][name] = found
+                if found.value is None or found.reason:
+                    bare = found.value is not None and found.low is None
+                    why = f"{'[-] no interval,' if bare else ''} {found.reason}".strip()
+                    remarks.setdefault((why, name), {})[team] = None
+        said: dict[tuple[str, str], list[str]] = {}
+        for (why, name), teams in remarks.items():
+            rest = len(teams) - _MOST_NAMED
+            others = f" and {rest:,} more" if rest > 0 else ""
+            who = ", ".join(list(teams)[:_MOST_NAMED]) + others
+            said.setdefault((why, who), []).append(heading(name))
+        sentences = [f"{', '.join(own)} of {teams}: {why}" for (why, teams), own in said.items()]
+        sentences += [f"{', '.join(map(heading, own))}: {why}" for why, own in absent.items()]
+        return cls(
+            title=title,
+            names=names,
+            by_team=known if names else {},
+            sentences=[*sentences, *(more if names else ())],
+            is_further=is_further,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,18 +298,25 @@ class Board:
 
     @property
     def tables(self) -> tuple[NumberTable, ...]:
-        """Further numbers by team: of detection and reaction, and of ability."""
+        """Further numbers by team: of detection, reaction, adaptation and ability."""
         measured = [one for one in self.entries if one.measures]
         if not measured:
             return ()
-        n = max(part.n for one in measured for part in one.ability.values())
-        return (
-            NumberTable.of("detection and reaction", {one.team: one.measures for one in measured}),
-            NumberTable.of(
-                f"ability over the levels, n = {counted(n, 'trial')}",
-                {one.team: one.ability for one in measured},
-            ),
-        )
+        every = dict.fromkeys(name for one in measured for name in one.measures)
+        grouped = {name for names in _GROUPS.values() for name in names}
+        groups = {**_GROUPS, _FURTHER: [name for name in every if name not in grouped]}
+
+        def of(title: str, names: Sequence[str]) -> NumberTable:
+            by_team = {
+                one.team: {name: one.measures[name] for name in names if name in one.measures}
+                for one in measured
+            }
+            return NumberTable.of(title, by_team, is_further=title == _FURTHER)
+
+        found = [of(title, names) for title, names in groups.items()]
+        able = {one.team: one.ability for one in measured}
+        found.append(NumberTable.of("ability", able, _SCALE))
+        return tuple(one for one in found if one.names or one.sentences)
 
     def before_reveal(self) -> Board:
         """What may be seen of it while seeds are secret."""

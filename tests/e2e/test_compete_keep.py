@@ -59,9 +59,11 @@ def test_the_table_names_attempts_and_says_once_what_no_team_has(quick_cli, cont
     assert rows[0][:3] == ["1", "alice", "1"]
     assert "left open by 1 comparison," in table
     assert "0/20" in table
-    (line,) = (one for one in table.splitlines() if "no policy is named" in one)
-    assert line.startswith("- M3, performance_kept, M5")
-    (head,) = (one for one in table.splitlines() if "capability" in one)
+    (line, _) = (one for one in table.splitlines() if "no policy is named" in one)
+    assert line.startswith("- M3 recovered, M5 from the onset on, M6")
+    assert "performance kept" not in table
+    assert "--all" in table
+    (head,) = (one for one in table.splitlines() if "capability" in one and "team" in one[:8])
     assert head.split() == ["team", "capability", "generality"]
     assert "AIQ: no study of these levels is named" in table
 

@@ -20,7 +20,6 @@ from robo_eval.compete.pages.site import (
     Visitor,
 )
 from robo_eval.core.task import task_of
-from robo_eval.page.words import NO_INTERVAL, no_interval_note
 from robo_eval.web.app import furnish
 from robo_eval.web.errors import ForbiddenError, NotFoundError
 from robo_eval.web.templating import go_to, is_part, render
@@ -63,9 +62,6 @@ def _leaderboard(request: Request, site: Site, session: Session | None) -> HTMLR
     found = site.board()
     is_revealed = site.is_revealed
     mapped = [one for one in found.entries if one.levels][:_MOST_MAPPED] if found else []
-    tables = found.tables if found is not None else ()
-    shown = [part for table in tables for own in table.by_team.values() for part in own.values()]
-    note = no_interval_note(shown)
     return render(
         request,
         "leaderboard.html.j2",
@@ -80,8 +76,7 @@ def _leaderboard(request: Request, site: Site, session: Session | None) -> HTMLR
         hidden="" if is_revealed else told.hidden_text(site.ledger),
         cells=told.cells(its) if is_revealed else {},
         mapped=mapped,
-        tables=tables,
-        no_interval=note.replace(NO_INTERVAL, "[-]") if note else "",
+        tables=found.tables if found else (),
     )
 
 

@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Final, TypeAlias
 
@@ -22,8 +23,7 @@ from robo_eval.compete.competition import moment_text
 from robo_eval.compete.house import House
 from robo_eval.compete.ledger import KEY, Ledger, Team
 from robo_eval.compete.pages.desk import Desk
-from robo_eval.compete.scores import Board
-from robo_eval.core import units
+from robo_eval.compete.scores import Board, heading, number_text
 from robo_eval.core.errors import InputError
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.wording import counted
@@ -252,7 +252,8 @@ def _environment() -> jinja2.Environment:
         machine=lambda time_ns: (
             f"{datetime.fromtimestamp(time_ns // 10**9, UTC):%Y-%m-%dT%H:%M:%SZ}"
         ),
-        estimate=units.text_of,
+        estimate=partial(number_text, none="–"),
+        heading=heading,
         ends=_ends,
         tenth=lambda found: "" if found.value is None else f"h{round(10 * found.value)}",
     )

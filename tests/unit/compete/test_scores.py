@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from contextlib import closing
 from statistics import fmean
@@ -15,7 +16,7 @@ from robo_eval.analysis.acc import analyse
 from robo_eval.analysis.aiq import quotient, space
 from robo_eval.analysis.panel import item_difficulty
 from robo_eval.compete.replay import packed
-from robo_eval.compete.scores import board
+from robo_eval.compete.scores import board, number_text
 from robo_eval.core.errors import InputError
 from robo_eval.stats.clustered_pairs import clustered_difference, clustered_p_values
 
@@ -286,7 +287,7 @@ def _by_cell(turn):
 
 
 def test_ability_is_the_characteristic_curve_over_the_map_by_the_reference_panel(make, contest):
-    ledger = make(trials=LONG)
+    ledger = make(trials={**LONG, "controls": 3})
     contest.play(ledger, contest.team(ledger, "alice"), _by_cell)
     contest.play(ledger, contest.team(ledger, "bob"), 0.5)
     own = _by_team(board(ledger))
@@ -294,16 +295,75 @@ def test_ability_is_the_characteristic_curve_over_the_map_by_the_reference_panel
     difficulty = [items[level, "easy"] for level in (0, 1, 2)]
     cells = ("t0-l00-easy", "t0-l01-easy", "t0-l02-easy")
     means = own["alice"].means
-    assert [len(means[cell]) for cell in cells] == [2, 5, 5]
+    assert [len(means[cell]) for cell in cells] == [3, 5, 5]
     found = analyse([fmean(means[cell]) for cell in cells], difficulty)
     ability = own["alice"].ability
     assert ability["capability"].value == pytest.approx(found.capability)
     assert ability["generality"].value == pytest.approx(found.normalised_generality)
     assert ability["capability"].low < ability["capability"].value < ability["capability"].high
-    assert ability["capability"].n == 12  # trials
+    assert ability["capability"].n == 13  # trials
     assert "fewer than 20 trials" in ability["capability"].reason
     assert own["bob"].ability["generality"].value == pytest.approx(0.0)
     assert own["bob"].ability["AIQ"].reason == "no study of these levels is named"
+
+
+def test_ability_at_the_floor_is_said_in_place_of_a_number(make, contest):
+    """Its formula begins at the difficulty of the easiest cell."""
+    ledger = make(trials=LONG)
+    contest.play(ledger, contest.team(ledger, "nil"), 0.0)
+    contest.play(ledger, contest.team(ledger, "alice"), _by_cell)
+    found = board(ledger)
+    ability = _by_team(found)["nil"].ability
+    for name in ("capability", "generality"):
+        assert ability[name].value is None
+        assert "floor" in ability[name].reason
+    told = found.tables[-1]
+    assert "capability" not in told.by_team["nil"]
+    assert any("capability of nil: it is at the floor" in one for one in told.sentences)
+    assert any("easiest cell" in one for one in told.sentences)
+
+
+@pytest.mark.parametrize(("controls", "count"), [(1, 5), (5, 2), (0, 2)])
+def test_ability_of_few_trials_has_no_interval(make, contest, study, tmp_path, controls, count):
+    ledger = make(trials={**LONG, "controls": controls, "count": count})
+    contest.play(ledger, contest.team(ledger, "alice"), _by_cell)
+    study(1, 2)
+    found = board(ledger, study=tmp_path)
+    least = min(one for one in (controls, count) if one)
+    for name, one in found.entries[0].ability.items():
+        assert one.value is not None, name
+        if name != "AIQ" or count < 3:
+            assert (one.low, one.high) == (None, None)
+            assert f"{count if name == 'AIQ' else least} of the 3 trials" in one.reason
+    (line,) = (one for one in found.tables[-1].sentences if "capability" in one and "[-]" in one)
+    assert line.startswith("capability, generality")
+    assert "of alice: [-] no interval" in line
+
+
+def test_what_makes_numbers_unreliable_stands_by_them(make, contest):
+    ledger = make(trials={**LONG, "controls": 3})
+    for name in ("alice", "bob"):
+        contest.play(ledger, contest.team(ledger, name), _by_cell)
+    (line,) = (one for one in board(ledger).tables[-1].sentences if "unreliable" in one)
+    assert line.startswith("capability, generality of alice, bob: unreliable: ")
+
+
+def test_every_number_that_is_shown_says_of_how_many_trials_it_is(make, contest):
+    ledger = make(trials={**LONG, "frozen": "frozen"})
+    for name, quality in (("frozen", 0.5), ("alice", 0.8)):
+        contest.play(ledger, contest.team(ledger, name), quality)
+    found = board(ledger)
+    assert number_text(_by_team(found)["alice"].score).endswith("] (12)")
+    texts = [
+        number_text(part)
+        for table in found.tables
+        for part in table.by_team.get("alice", {}).values()
+    ]
+    assert texts
+    for text in texts:
+        assert re.fullmatch(r"\S+ \[\S+( \S+)?\] \(\d+\)", text)
+    titles = [one.title for one in found.tables if not one.is_further]
+    assert titles == ["detection", "reaction", "adaptation", "ability"]
 
 
 def _unknown(**changed):
