@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from robo_eval.core.plan import TaskPlan, TrialPlan
     from robo_eval.core.trials import InTrial
 
-BOARD_VERSION: Final = 2
+BOARD_VERSION: Final = 3
 """Version of the form of `Board.as_dict`, and of what is kept of an attempt."""
 MOST_LETTERS: Final = 60
 """Teams that get letters; of more, sets that were not told apart are too many to name."""
@@ -541,7 +541,7 @@ def _contents(ledger: Ledger, jobs: Sequence[_Job]) -> list[tuple[int, str]]:
             "means": by_cell[at],
             "quality": log.quality,
             "played": log.played,
-            "forfeited": log.forfeited,
+            "forfeited": int(log.is_forfeited.sum()),
             "not_begun": int((log.cell < 0).sum()),
         }
         told.append((job.attempt.number, json.dumps(plain(content))))
@@ -588,7 +588,7 @@ class _Log:
         success: The same, 1 for a strict success.
         novelty: What rows say of novelty, and what was declared.
         played: Episodes that were played.
-        forfeited: Episodes that ended by a fault of the team.
+        is_forfeited: Which ended by a fault of the team, the same shape.
     """
 
     drawn: _Drawn
@@ -597,7 +597,7 @@ class _Log:
     success: NDArray[np.float64]
     novelty: Sequence[Sequence[Mapping[str, Any]]]
     played: int
-    forfeited: int
+    is_forfeited: NDArray[np.bool_]
 
     def means(self) -> dict[tuple[str, str], list[float]]:
         """By cell, all of them under `""`, and number: the mean of each trial that has one."""
@@ -630,6 +630,7 @@ class _Log:
             "policy": [_TEAM] * len(each),
             "novelty": [one for own in self.novelty for one in own],
             "quality": self.quality.ravel().tolist(),
+            "fault_by": np.where(self.is_forfeited, FaultBy.POLICY.value, "").ravel().tolist(),
             "task": [trial.env for trial in each],
             "family": [trial.env for trial in each],
             VARIANT: [""] * len(each),
@@ -651,7 +652,7 @@ def _read(ledger: Ledger, attempt: Attempt, drawn: _Drawn) -> _Log:
     quality, success = np.full(drawn.cell.shape, np.nan), np.full(drawn.cell.shape, np.nan)
     rows: dict[tuple[int, int], Mapping[str, Any]] = {}
     declared: dict[tuple[int, int], Mapping[str, Any]] = {}
-    cell, forfeited = drawn.cell.copy(), 0
+    cell, is_forfeited = drawn.cell.copy(), np.zeros(drawn.cell.shape, dtype=bool)
     try:
         for kind, trial, run, episode, content in ledger.contents(attempt.number):
             if run != runs[trial][0] or kind == "feedback":
@@ -669,7 +670,7 @@ def _read(ledger: Ledger, attempt: Attempt, drawn: _Drawn) -> _Log:
             rows[trial, episode] = from_json(told["novelty"] or "{}") if is_novel else {}
             if rows[trial, episode].get("began") is False:
                 cell[trial, episode] = -1
-            forfeited += end is EndReason.FAULT
+            is_forfeited[trial, episode] = end is EndReason.FAULT
     except (ValueError, TypeError, LookupError) as err:
         raise InputError(
             f"{ledger.folder}: what attempt {attempt.number} left behind cannot be read"
@@ -682,7 +683,8 @@ def _read(ledger: Ledger, attempt: Attempt, drawn: _Drawn) -> _Log:
         ]
         for trial, own in enumerate(drawn.stands)
     ]
-    return _Log(drawn, cell, quality, success, novelty, len(rows) - forfeited, forfeited)
+    n_played = len(rows) - int(is_forfeited.sum())
+    return _Log(drawn, cell, quality, success, novelty, n_played, is_forfeited)
 
 
 def _intervals(samples: Sequence[Sequence[float]]) -> Iterator[Estimate]:

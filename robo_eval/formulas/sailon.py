@@ -8,8 +8,10 @@ episodes, is reaction (M3 to M6), and what it says of the novelty is characteris
 Episodes are counted from 0. A trial is a mapping, of which each function reads what it needs:
 `n_episodes`, `onset` (first novel episode; None in a control trial), `declared` (the episode after
 which novelty was declared, latched; None if never), `condition` (`"system"`, or `"given"` where
-the agent was told the onset), `performance` and `baseline` (one in [0, 1] an episode),
-`probability` and `threshold` (the agent's own), `reports` (one an episode, or None) and `truth`.
+the agent was told the onset), `unplayed` (episodes that were not played to an end, so that the
+agent could declare nothing; none if it is left out), `performance` and `baseline` (one in [0, 1]
+an episode), `probability` and `threshold` (the agent's own), `reports` (one an episode, or None)
+and `truth`.
 
 References:
     Metric pages of darpa-sail-on/sail-on-client. Where they and the program differ, docs/trials.md
@@ -19,7 +21,7 @@ References:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any, Final, Literal, TypedDict
 
@@ -43,7 +45,7 @@ class Detection(TypedDict):
     """What one trial tells of detection; delays in episodes."""
 
     detected: bool
-    false_positive: bool
+    false_positive: bool | None
     missed: bool
     delay: int | None
     restricted_delay: int | None
@@ -62,6 +64,7 @@ class DetectionSummary(TypedDict):
     n_novelty: int
     n_detected: int
     n_false_positive: int
+    n_judged: int
     n_missed: int
     normal_at_risk: int
 
@@ -192,12 +195,15 @@ def fn_unlatched(
     return None if first is None else reaches[first:].count(False)
 
 
-def detection(onset: int | None, declared: int | None, n_episodes: int) -> Detection:
+def detection(
+    onset: int | None, declared: int | None, n_episodes: int, unplayed: Collection[int] = ()
+) -> Detection:
     """What a trial tells of detection.
 
     A declaration before the onset, or in a control trial, is a false positive. The restricted
     delay is that of a detected trial, and all novel episodes of a missed one. At risk of a false
-    declaration are the normal episodes up to the first declaration.
+    declaration are the normal episodes up to the first declaration. Those that were not played are
+    not at risk; whether there would have been a false positive is not known where one is missing.
 
     Raises:
         InputError: If an index is outside the trial.
@@ -212,13 +218,15 @@ def detection(onset: int | None, declared: int | None, n_episodes: int) -> Detec
     is_false = said is not None and said < normal
     delay = said - first if first is not None and said is not None and not is_false else None
     is_missed = first is not None and said is None
+    at_risk = normal if said is None else min(said + 1, normal)
+    missing = sum(place < at_risk for place in unplayed)
     return {
         "detected": delay is not None,
-        "false_positive": is_false,
+        "false_positive": None if missing and not is_false else is_false,
         "missed": is_missed,
         "delay": delay,
         "restricted_delay": total - normal if is_missed else delay,
-        "normal_at_risk": normal if said is None else min(said + 1, normal),
+        "normal_at_risk": at_risk - missing,
     }
 
 
@@ -226,31 +234,38 @@ def detection_summary(trials: Iterable[Trial]) -> DetectionSummary:
     """M1, M2 and M2.1 with what stands beside them; trials whose onset was given do not count.
 
     M1 is the mean delay of detected trials, M2 the share of detected trials among those with
-    novelty, M2.1 that of false positives among all. `rmdd` is the mean restricted delay of the
-    trials with novelty that are no false positives.
+    novelty, M2.1 that of false positives among the `n_judged` of which it is known. `rmdd` is the
+    mean restricted delay of the trials with novelty that are no false positives.
 
     Raises:
         InputError: If a trial lacks what is read of it, or an index is outside it.
     """
     every = [trial for trial in trials if _condition(trial) == "system"]
     found = [
-        detection(_part(trial, "onset"), _declared(trial), _part(trial, "n_episodes"))
+        detection(
+            _part(trial, "onset"),
+            _declared(trial),
+            _part(trial, "n_episodes"),
+            trial.get("unplayed", ()),
+        )
         for trial in every
     ]
     n_novelty = sum(_part(trial, "onset") is not None for trial in every)
     n_detected = sum(one["detected"] for one in found)
-    n_false = sum(one["false_positive"] for one in found)
+    judged = [one["false_positive"] for one in found if one["false_positive"] is not None]
+    n_false = sum(judged)
     at_risk = sum(one["normal_at_risk"] for one in found)
     return {
         "m1": _mean(one["delay"] for one in found),
         "m2": n_detected / n_novelty if n_novelty else None,
-        "m2_1": n_false / len(found) if found else None,
+        "m2_1": n_false / len(judged) if judged else None,
         "rmdd": _mean(one["restricted_delay"] for one in found),
         "fa_per_100": 100.0 * n_false / at_risk if at_risk else None,
         "n_trials": len(found),
         "n_novelty": n_novelty,
         "n_detected": n_detected,
         "n_false_positive": n_false,
+        "n_judged": len(judged),
         "n_missed": sum(one["missed"] for one in found),
         "normal_at_risk": at_risk,
     }
@@ -264,7 +279,7 @@ def detection_intervals(trials: Iterable[Trial], conf: float = 0.95) -> Detectio
     """
     _share("conf", conf)
     s = detection_summary(trials)
-    hits, alarms = (s["n_detected"], s["n_novelty"]), (s["n_false_positive"], s["n_trials"])
+    hits, alarms = (s["n_detected"], s["n_novelty"]), (s["n_false_positive"], s["n_judged"])
 
     def ends(of: Callable[..., tuple[float, float]], k: int, n: float) -> list[float] | None:
         return list(of(k, n, level=conf)) if n else None

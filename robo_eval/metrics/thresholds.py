@@ -98,7 +98,11 @@ def _point(body: Body, threshold: float | None) -> ThresholdPoint:
         declared = one.trial["declared"]
         if threshold is not None:
             declared = sailon.declared_index(one.trial["probability"], threshold)
-        found[key] = sailon.detection(one.trial["onset"], declared, one.trial["n_episodes"])
+        trial = {**one.trial, "declared": declared}
+        found[key] = sailon.detection(
+            *(trial[name] for name in ("onset", "declared", "n_episodes", "unplayed"))
+        )
+    judged = [one["false_positive"] for one in found.values() if one["false_positive"] is not None]
     novel = {key: found[key] for key in body.trials.novel}
 
     def share(hits: Iterable[bool], n: int) -> Estimate:
@@ -107,7 +111,7 @@ def _point(body: Body, threshold: float | None) -> ThresholdPoint:
     return ThresholdPoint(
         threshold=threshold,
         detected=share((one["detected"] for one in novel.values()), len(novel)),
-        false=share((one["false_positive"] for one in found.values()), len(found)),
+        false=share(judged, len(judged)),
         delay=over_trials(
             {key: one["delay"] for key, one in novel.items()},
             body.config,

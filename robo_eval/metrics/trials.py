@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from robo_eval.core.estimate import Estimate
+from robo_eval.core.kinds import FaultBy
 from robo_eval.core.number import Condition
 from robo_eval.formulas import sailon
 from robo_eval.metrics.config import MetricConfig
@@ -183,7 +184,10 @@ def _trials_by_policy(
     """Whole trials of each policy, and how many lack a score."""
     if "novelty" not in table.columns:
         return {}
-    names = ("policy", "quality", "task", "family", VARIANT, "profile", "level", "difficulty")
+    names = (
+        "policy", "quality", "fault_by", "task", "family", VARIANT, "profile", "level",
+        "difficulty",
+    )  # fmt: skip
     columns = [table[name].tolist() for name in ("novelty", *names)]
     rows: dict[tuple[str, Key], dict[int, dict[str, Any]]] = defaultdict(dict)
     for novelty, *cells in zip(*columns, strict=True):
@@ -219,6 +223,7 @@ def _played(rows: Sequence[Mapping[str, Any]]) -> Played:
     trial: dict[str, Any] = {
         "n_episodes": len(rows),
         "onset": onset,
+        "unplayed": [at for at, row in enumerate(rows) if row["fault_by"] == FaultBy.POLICY],
         "condition": places[0]["condition"],
         "performance": [float(row["quality"]) for row in rows],
         "probability": [one["probability"] for one in stated],

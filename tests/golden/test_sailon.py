@@ -51,6 +51,20 @@ def test_five_trials() -> None:
     assert ends["m2_clopper_pearson"] == pytest.approx([0.1466327996, 0.9472550495])
 
 
+def test_normal_episodes_that_were_not_played_are_not_at_risk() -> None:
+    """What nobody played has no false alarm, and none was avoided there."""
+    gone = [
+        {"n_episodes": 20, "onset": 5, "declared": d, "unplayed": [1, *range(3, 20)]}
+        for d in (None, 2)
+    ]
+    found = sailon.detection_summary(trials=[*FIVE, *gone])
+    assert found["normal_at_risk"] == 23 + 2 + 2
+    assert (found["n_judged"], found["n_false_positive"], found["m2_1"]) == (6, 2, 2 / 6)
+    assert found["m2"] == 3 / 7
+    late = {"n_episodes": 20, "onset": 5, "declared": None, "unplayed": [5, 19]}
+    assert sailon.detection_summary(trials=[late])["m2_1"] == 0.0
+
+
 @pytest.mark.parametrize(("declared", "m2_1"), [(8, 2 / 6), (None, 1 / 6)])
 def test_a_control_trial_enters_false_positives_alone(declared: int | None, m2_1: float) -> None:
     control = {"n_episodes": 20, "onset": None, "declared": declared}

@@ -114,7 +114,8 @@ def _why_not_detected(trials: Trials, *, controls: bool) -> tuple[str, str]:
 
 
 def _found(trial: Mapping[str, Any]) -> sailon.Detection:
-    return sailon.detection(trial["onset"], trial["declared"], trial["n_episodes"])
+    names = ("onset", "declared", "n_episodes", "unplayed")
+    return sailon.detection(*(trial[name] for name in names))
 
 
 def _detected(body: Body, name: str, unit: str, of: Of, *, controls: bool) -> Iterator[Number]:
@@ -158,10 +159,13 @@ def detected(body: Body) -> Iterator[Number]:
 def false_positives(body: Body) -> Iterator[Number]:
     """Share of all trials in which novelty was declared although there was none yet.
 
-    `false_alarms_per_100` are those declarations per 100 normal episodes before any declaration.
+    A trial without such a declaration counts if its normal episodes were played, none being a
+    fault. `false_alarms_per_100` are those declarations per 100 normal episodes that were played
+    before any declaration.
     """
     if body.trials:
-        of = _share(body, lambda one: _found(one.trial)["false_positive"])
+        none = "normal episodes of every trial were forfeited, or ended by a fault"
+        of = _share(body, lambda one: _found(one.trial)["false_positive"], none)
         yield from _detected(body, "M2_1", "ratio", of, controls=True)
         yield from _detected(
             body, "false_alarms_per_100", _PER_100, partial(_alarms, body), controls=True
@@ -172,7 +176,9 @@ def _alarms(body: Body, own: Some) -> Estimate:
     found = sailon.detection_summary(one.trial for one in own.values())
     n, at_risk = found["n_false_positive"], found["normal_at_risk"]
     if not at_risk:
-        return Estimate.missing(reason="no normal episode", unit=_PER_100, method="garwood")
+        return Estimate.missing(
+            reason="no normal episode was played", unit=_PER_100, method="garwood"
+        )
     low, high = garwood_interval(n, at_risk / 100.0, level=body.level)
     return Estimate(
         value=found["fa_per_100"], low=low, high=high, level=body.level, n=found["n_trials"],

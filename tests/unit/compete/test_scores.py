@@ -19,6 +19,7 @@ from robo_eval.compete.replay import packed
 from robo_eval.compete.scores import board, number_text
 from robo_eval.core.errors import InputError
 from robo_eval.stats.clustered_pairs import clustered_difference, clustered_p_values
+from robo_eval.stats.rates import garwood_interval
 
 LONG = {"count": 5, "episodes": 6, "onset": 3, "controls": 2}
 
@@ -85,6 +86,26 @@ def test_what_is_forfeited_counts_nothing_and_is_said(ledger, contest):
     assert entry.score.value == pytest.approx(0.8)
     assert (entry.played, entry.forfeited, entry.expected) == (16, 4, 20)
     assert "4 episodes forfeited" in entry.marks
+
+
+def test_what_is_forfeited_is_not_without_a_false_alarm(make, contest):
+    """Normal episodes count where they were played: of one trial all, and of another two."""
+    ledger = make(trials={"count": 2, "episodes": 4, "onset": 3, "controls": 0})
+    team = contest.team(ledger, "alice")
+    whole, cut, *rest = ledger.claim(team, "s")
+    for turn, n in ((whole, 4), (cut, 2)):
+        following = turn
+        for at in range(n):
+            row = ledger.row(following, **contest.measured(0.5))
+            following = ledger.record(following, row, packed([1]))
+            ledger.declare(turn.attempt, turn.trial.number, at, 0.1)
+    for turn in (cut, *rest):
+        ledger.forfeit(turn.attempt, turn.trial.number, "gone")
+    found = board(ledger).entries[0].measures
+    assert (found["M2_1"].value, found["M2_1"].n) == (0.0, 1)
+    alarms = found["false_alarms_per_100"]
+    assert alarms.high == pytest.approx(garwood_interval(0, (3 + 2) / 100)[1])
+    assert found["M2"].n == 4, "what is forfeited was not detected"
 
 
 def test_a_trial_that_was_given_back_counts_once(ledger, contest):

@@ -11,6 +11,7 @@ from robo_eval.core.schedule import schedule
 from robo_eval.formulas import sailon
 from robo_eval.gates import load_profile
 from robo_eval.gates.evidence import readings_of
+from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.frame import episodes_frame
 from robo_eval.metrics.summary import summarise
 from robo_eval.metrics.thresholds import threshold_curves
@@ -105,6 +106,25 @@ def test_detection_and_reaction_are_told_over_trials():
     assert by_level[1] == 0.5
     assert by_level[9] > 0.7
     assert found.of("level_named").value == 0.5  # it says 9 in every trial
+
+
+def test_a_normal_episode_that_the_policy_broke_is_not_without_a_false_alarm():
+    """Where faults count as failures, its trial has scores in all episodes."""
+    plan = plan_of()
+    trials = [one for one in schedule(plan, plan.sides[0]) if one.trial.episode == 0]
+    broken = next(one for one in trials if plan.policies[one.policy].name == "adaptive")
+    rows = table(plan, quality=good, declares=declares, gaps={broken.base_id})
+    config = MetricConfig(policy_faults="failure")
+    own = next(
+        one for one in summarise(rows, plan, config=config).bodies if one.policy == "adaptive"
+    )
+    found = own.numbers.where(group="Trials with an onset")
+    whole = numbers(table(plan, quality=good, declares=declares), plan)
+    assert (found.of("M2_1").value, found.of("M2_1").n) == (0.0, 9)
+    assert found.of("M2").n == 8
+    assert found.of("false_alarms_per_100_sim").high > whole.of("false_alarms_per_100_sim").high
+    (curve,) = threshold_curves([own])
+    assert curve.own.false.n == 9
 
 
 def test_what_adaptation_can_win_is_told_and_where_it_can_win_nothing():
