@@ -190,16 +190,20 @@ def practice(
     With an agent it plays everything, and what it got is printed. Without one the competition is
     served for your own client until Ctrl-C, with the token that is printed.
 
-    With --baselines the baselines that the file names play as well, and the leaderboard is printed.
+    With --baselines the baselines that the file names play as well; once your agent and they have
+    played, the leaderboard is printed. Where the competition is served, its page shows it.
 
     Example: robo-eval compete practice competition.yaml --agent balancer
     """
     import tempfile
 
     from robo_eval.compete.serving import rehearsed
+    from robo_eval.core.errors import InputError
 
     with tempfile.TemporaryDirectory(prefix="robo-eval-practice-") as folder:
         ledger = rehearsed(file, Path(folder) / "practice")
+        if baselines and not ledger.competition.baselines:
+            raise InputError(f"{file}: baselines: names none; add some, or leave out --baselines")
         if agent is None and factory is None:
             _run(*_begun(ledger, ["you"], (), baselines=baselines, port=port))
             return

@@ -18,7 +18,7 @@ from gymnasium import Space
 
 import robo_eval
 from robo_eval.compete.arena import Arena
-from robo_eval.compete.draw import EpisodeDraw, Secret, draw
+from robo_eval.compete.draw import EpisodeDraw, Secret, cells_of, draw
 from robo_eval.compete.ledger import Ledger, Refusal, Team, Turn
 from robo_eval.compete.link import REPLACED_TEXT
 from robo_eval.compete.messages import MOST_TRIALS, PROTOCOL, Hello, RefusedError
@@ -309,6 +309,7 @@ class House:
             "protocol": PROTOCOL,
             "version": robo_eval.__version__,
             "tasks": list(self.tasks),
+            "trials_per_attempt": len(cells_of(its)),
             "episodes_per_trial": its.trials.episodes,
             "condition": its.trials.condition,
             "commitment": self._commitment,

@@ -201,6 +201,12 @@ class Entry:
         return replace(known, forfeited=0, score=_UNTOLD, success=_UNTOLD)
 
 
+def _is_below(found: Estimate) -> bool:
+    """Whether an interval reaches to where no value can be: its formula knows no bounds."""
+    is_bounded = found.method in ("student_t", "welch_t") and found.unit != "difference"
+    return is_bounded and found.low is not None and found.low < 0.0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NumberTable:
     """Numbers by team, to be shown.
@@ -255,6 +261,10 @@ class NumberTable:
             said.setdefault((why, who), []).append(heading(name))
         sentences = [f"{', '.join(own)} of {teams}: {why}" for (why, teams), own in said.items()]
         sentences += [f"{', '.join(map(heading, own))}: {why}" for why, own in absent.items()]
+        if any(_is_below(part) for own in known.values() for part in own.values()):
+            sentences.append(
+                "intervals by Student's t are not cut off at 0, below which no value is"
+            )
         return cls(
             title=title,
             names=names,
@@ -729,7 +739,10 @@ def _ranked(ledger: Ledger, entries: Sequence[Entry], notes: list[str]) -> Board
         if len(alike) > MOST_LETTERS:
             notes.append(f"{len(alike)} teams are ranked, too many for letters")
     if len({one.attempt for one in ranked}) > 1:
-        notes.append("later attempts play other trials: ranks and letters hold within an attempt")
+        notes.append(
+            "later attempts play other trials and stand first, which is no win over the others:"
+            " places, ranks and letters hold within an attempt"
+        )
     rest = sorted(
         (one for one in entries if not _has_rank(one)),
         # The order of attempts that go on would tell their scores.

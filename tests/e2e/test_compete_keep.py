@@ -87,3 +87,10 @@ def test_wrong_folders_and_options_are_one_line(quick_cli, tmp_path):
 
 def test_a_verb_finds_its_imports_by_itself(cli, tmp_path):
     assert cli("compete", "new", "open.yaml").code == 0
+
+
+def test_baselines_that_a_file_does_not_name_are_not_practised(quick_cli, contest, tmp_path):
+    (tmp_path / "cup.yaml").write_text(contest.text)
+    done = quick_cli("compete", "practice", "cup.yaml", "--baselines")
+    assert (done.code, "cup.yaml: baselines" in done.err) == (2, True)
+    assert "--baselines" in done.err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -15,10 +16,12 @@ from robo_eval.core.episode import Episode
 from robo_eval.core.kinds import EndReason
 from robo_eval.core.plan import Condition
 from robo_eval.core.task import task_of
-from robo_eval.core.wording import in_short
+from robo_eval.core.wording import counted, in_short
 
 MOST_NOTES: Final = 20
-"""Notes that a page shows."""
+"""Notes that a page shows, of each kind."""
+_MOST_READ: Final = 500
+"""Notes among which those that are alike are found."""
 
 
 def hidden_text(ledger: Ledger) -> str:
@@ -110,7 +113,7 @@ def _phase(trial: TrialDraw, episode: int) -> str:
 
 
 def notes(ledger: Ledger, team: Team | None, attempts: Sequence[Attempt]) -> list[dict[str, Any]]:
-    """What was refused, forfeited or given back last, of one team or of all.
+    """What was refused, forfeited or given back last, of one team or of all; alike ones together.
 
     A team is not told why something was given back: what an environment says when it breaks could
     tell what is novel in it.
@@ -118,18 +121,28 @@ def notes(ledger: Ledger, team: Team | None, attempts: Sequence[Attempt]) -> lis
     own = None if team is None else [one.number for one in attempts]
     by_number = {one.number: one for one in attempts}
     names = {one.number: one.name for one in ledger.teams()} if team is None else {}
-    told = []
-    for one in ledger.breaks(MOST_NOTES, own):
+    alike: Counter[tuple[str, str, int, str]] = Counter()
+    for one in ledger.breaks(_MOST_READ, own):
         attempt = by_number[one["attempt"]]
         is_forfeited = one["state"] == "forfeited"
         why = one["why"] if is_forfeited or team is None else "our fault, at no cost"
-        told.append(
-            {
-                "kind": "forfeited" if is_forfeited else "given back",
-                "team": names.get(attempt.team, ""),
-                "at_ns": None,
-                "detail": f"a trial of attempt {attempt.attempt}: {why}",
-            }
-        )
-    latest = ledger.latest_notes(MOST_NOTES, team)
-    return [*told, *({**one, "team": names.get(one["team"], "")} for one in latest)]
+        kind = "forfeited" if is_forfeited else "given back"
+        alike[kind, names.get(attempt.team, ""), attempt.attempt, why] += 1
+    broken = [
+        {
+            "kind": kind,
+            "team": whose,
+            "at_ns": None,
+            "detail": f"{counted(n, 'trial')} of attempt {attempt}: {why}",
+        }
+        for (kind, whose, attempt, why), n in alike.items()
+    ]
+    refused = []
+    latest: dict[tuple[object, ...], list[dict[str, Any]]] = {}
+    for note in ledger.latest_notes(_MOST_READ, team):
+        latest.setdefault((note["team"], note["kind"], note["detail"]), []).append(note)
+    for same in latest.values():
+        again = f" ({len(same):,} times)" if len(same) > 1 else ""
+        note = {**same[0], "team": names.get(same[0]["team"], "")}
+        refused.append({**note, "detail": note["detail"] + again})
+    return [*broken[:MOST_NOTES], *refused[:MOST_NOTES]]

@@ -213,7 +213,7 @@ def test_later_attempts_are_compared_with_their_like_alone(ledger, contest, cloc
     found = board(ledger)
     assert [(entry.team, entry.attempt) for entry in found.entries] == [("alice", 2), ("bob", 1)]
     assert found.n_compared == 0
-    assert any("later attempts" in note for note in found.notes)
+    assert any("later attempts" in note and "no win" in note for note in found.notes)
 
 
 def test_ranks_and_letters_hold_within_an_attempt(make, contest, clock):
@@ -385,6 +385,15 @@ def test_every_number_that_is_shown_says_of_how_many_trials_it_is(make, contest)
         assert re.fullmatch(r"\S+ \[\S+( \S+)?\] \(\d+\)", text)
     titles = [one.title for one in found.tables if not one.is_further]
     assert titles == ["detection", "reaction", "adaptation", "ability"]
+
+
+def test_an_interval_that_reaches_below_all_values_is_explained(make, contest):
+    ledger = make(trials={"count": 3, "episodes": 4, "onset": 2, "frozen": "frozen"})
+    contest.play(ledger, contest.team(ledger, "frozen"), 0.5)
+    contest.play(ledger, contest.team(ledger, "odd"), lambda turn: float(turn.trial.number == 0))
+    (table,) = (one for one in board(ledger).tables if one.title == "reaction")
+    assert table.by_team["odd"]["M5"].low < 0.0
+    assert any("not cut off at 0" in one for one in table.sentences)
 
 
 def _unknown(**changed):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import stat
 import threading
 from collections import Counter
@@ -12,7 +13,7 @@ import pytest
 
 from robo_eval.compete.ledger import KEY
 from robo_eval.compete.pages.site import Site, organiser_key
-from robo_eval.compete.scores import board
+from robo_eval.compete.scores import board, number_text
 from robo_eval.core.errors import InputError
 from robo_eval.core.units import text_of
 from robo_eval.web import accounts
@@ -84,6 +85,10 @@ def test_everybody_sees_the_board_and_each_only_its_own_page(cup: Any, come: Any
     assert "alice" in own
     assert "bob" in own
     assert "1/1" in own, "workers that are alive"
+    text = come().get("/").text
+    rules = {"Trials of an attempt": "2", "Time for an action": "30 s", "novel": "none"}
+    for name, value in rules.items():
+        assert re.search(rf"{name}</dt><dd>{value}</dd>", text), name
 
 
 def test_who_is_not_logged_in_is_asked_to(come: Any) -> None:
@@ -188,6 +193,7 @@ def test_after_the_reveal_all_is_told_and_films_are_drawn(tmp_path: Path, come: 
     served: Any = Served(tmp_path / "cup", tiny(level=6, ticks=60))
     try:
         served.tokens = {"alice": played(served, "alice"), "bob": served.team("bob")}
+        served.tokens["organiser"] = (served.folder / KEY).read_text().strip()
         served.ledger.revoke("bob")
         alice, bob = come("alice", served), come("bob", served)
         assert "The team was withdrawn" in bob.get("/team").text
@@ -196,7 +202,13 @@ def test_after_the_reveal_all_is_told_and_films_are_drawn(tmp_path: Path, come: 
         served.ledger.reveal()
         text = until_text(alice, "/", "level 6 gravity")
         assert "no novelty" in text
-        until_text(alice, "/", "M2")
+        assert "M2.1 false alarm" in until_text(alice, "/", "M2")
+        assert f"compete check {served.url}" in text
+        assert "Take part" not in text
+        own = next(one for one in board(served.ledger).entries if one.team == "alice")
+        assert number_text(own.score) in text, "a page and the terminal say a number alike"
+        organiser = come("organiser", served).get("/organiser").text
+        assert "withdrawn</span>" in organiser.split("bob")[1].split("</tr>")[0]
         told = alice.get("/reveal.json").json()
         team = alice.get("/team").text
         failed = [one for one in served.rows() if one.row.success is False]
