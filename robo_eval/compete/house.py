@@ -104,6 +104,8 @@ class House:
             task.cancel()
         await asyncio.gather(*self._watches, return_exceptions=True)
         await self.arena.close()
+        with contextlib.suppress(RefusedError):  # it was logged; others find that it is silent
+            await self.store(self.ledger.sign_off, self._name)
         self._threads.shutdown()
         self.ledger.close_connection()
 

@@ -479,6 +479,11 @@ class Ledger:
         """Tell that a server is still there; one that is silent for 20 s has died."""
         self._beat(db, server)
 
+    @_changes()
+    def sign_off(self, db: sa.Connection, server: str) -> None:
+        """Tell that a server plays no more: nobody waits for it."""
+        db.execute(sa.delete(SERVERS).where(SERVERS.c.name == server))
+
     def _beat(self, db: sa.Connection, server: str) -> None:
         own = sa.update(SERVERS).where(SERVERS.c.name == server).values(seen_ns=self.now())
         if not db.execute(own).rowcount:

@@ -10,7 +10,7 @@ import pytest
 
 from robo_eval.cli.compete_serve import serve
 from robo_eval.core.errors import InputError
-from tests.unit.compete.door.conftest import tiny
+from tests.unit.compete.door.conftest import Served, tiny
 
 
 @pytest.fixture
@@ -76,3 +76,11 @@ def test_teams_are_given_a_name_where_all_addresses_are_listened_at(
     assert serving.told_url == serving.url.replace("0.0.0.0", name)
     serving._listener.close()
     ledger.close_connection()
+
+
+def test_a_server_that_has_ended_is_not_missed(tmp_path: Path) -> None:
+    served = Served(tmp_path / "cup", tiny())
+    assert len(served.ledger.servers()) == 1
+    served.serving.stop()
+    assert served.ledger.servers() == {}
+    served.stop()
