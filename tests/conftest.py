@@ -390,6 +390,7 @@ closes: 2200-01-01T00:00:00+00:00
                 task = ledger.competition.tasks[turn.trial.task]
                 env = gymnasium.make(turn.trial.env, **turn.trial.keywords_of(turn.episode))
                 seen, info = env.reset(seed=turn.trial.episodes[turn.episode].seed)
+                novelty = dict(env.unwrapped.novelty or {})
                 actions, rewards, ended, cut = [], [], False, False
                 while not (ended or cut):
                     actions.append(act(seen))
@@ -401,7 +402,7 @@ closes: 2200-01-01T00:00:00+00:00
                 )
                 row = ledger.row(
                     turn, start_ns=1, duration_s=1.0, ticks=len(rewards), episode_return=total,
-                    quality=quality, success=end is EndReason.SUCCESS, end_reason=end,
+                    quality=quality, success=end is EndReason.SUCCESS, end_reason=end, novelty=novelty,
                 )  # fmt: skip
                 following = ledger.record(turn, row, packed(actions))
                 chance = 0.9 if turn.trial.episodes[turn.episode].is_novel else 0.1

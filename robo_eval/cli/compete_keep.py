@@ -156,12 +156,25 @@ def check(
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="Play every episode again.")] = False,
     seed: Annotated[int | None, typer.Option("--seed", help="Of the choice of episodes.")] = None,
+    commitment: Annotated[
+        str | None,
+        typer.Option("--commitment", metavar="HEX", help="As it was published before the start."),
+    ] = None,
+    receipt: Annotated[
+        list[str] | None,
+        typer.Option(metavar="HEX", help="Receipt that a team was given; may be repeated."),
+    ] = None,
+    env: Annotated[
+        list[str] | None,
+        typer.Option(metavar="MODULE:ID", help="Import this, since you trust it; may be repeated."),
+    ] = None,
     json: JsonOption = False,
 ) -> None:
     """Compute commitment, seeds, chains and scores again, and play some episodes again.
 
     An episode is played from its seed and stored actions, and has to give the logged return bit
-    for bit. Exit code 1 where anything differs. It changes nothing, and needs no secret once that
+    for bit. Exit code 1 where anything differs. Give it the commitment as you read it before the
+    start: one that was exchanged later holds, too. It changes nothing, and needs no secret once that
     is revealed: a copy of the folder without secret.json will do, and so does the address of its
     server, which shows all of it then.
 
@@ -179,7 +192,9 @@ def check(
     sample = None if every else SAMPLE if replays is None else replays
     with tempfile.TemporaryDirectory(prefix="robo-eval-check-") as kept:
         target = fetched(folder, Path(kept) / "c") if "://" in folder else Path(folder)
-        found = checked(target, sample=sample, seed=seed)
+        found = checked(
+            target, sample, seed, published=commitment, receipts=receipt or (), envs=env or ()
+        )
     if json:
         print_json(found.as_dict())
     else:
@@ -189,6 +204,8 @@ def check(
             say(f"scored otherwise now: {who}, {episode}: {old} then, {again} now")
         for note in found.notes:
             say(f"note: {note}")
+        public = f", public value {found.beacon!r}" if found.beacon is not None else ""
+        say(f"commitment {found.commitment}{public}")
         if not found.revealed:
             say("note: the seeds are not revealed; what was promised was compared with the secret")
         say(

@@ -15,18 +15,21 @@ from typing import Any, Final
 from robo_eval.compete.competition import Competition
 from robo_eval.compete.draw import TrialDraw
 from robo_eval.compete.ledger import (
+    FILE,
     REVEAL,
     Attempt,
     Ledger,
     Played,
     Refusal,
+    Turn,
     is_novel,
     means_novel,
 )
-from robo_eval.compete.replay import differences, unpacked
+from robo_eval.compete.replay import differences, own_novelty, unpacked
 from robo_eval.compete.scores import numbers, quality_of_row
 from robo_eval.core.canonical import canonical_json
 from robo_eval.core.errors import InputError
+from robo_eval.core.kinds import EndReason
 from robo_eval.core.plain import UNSAID, plain
 from robo_eval.core.wording import counted
 from robo_eval.log.chain import GENESIS
@@ -38,6 +41,12 @@ SAMPLE: Final = 20
 """Episodes that are played again if nobody says how many."""
 _ADDED: Final = ("salt", "beacon", "commitment", "chains", "standing")
 """What `reveal` adds to what was promised."""
+_DRAWN: Final = ("policy", "seed", "task", "level", "difficulty", "profile", "novelty")
+"""Columns of a row that follow from what was drawn."""
+_MEASURED: Final = (
+    "start_ns", "duration_s", "ticks", "episode_return", "quality", "success", "end_reason",
+    "fault_by",
+)  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -47,6 +56,8 @@ class Checked:
     Attributes:
         problems: What differs; empty if nothing does.
         notes: What to know that is no difference.
+        commitment: The commitment that it was held against.
+        beacon: The public value that was mixed in; None if there is none.
         revealed: Whether the seeds are revealed, so that the promise could be checked.
         attempts: Attempts that were looked at.
         episodes: Episodes whose score was computed again.
@@ -58,6 +69,8 @@ class Checked:
 
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    commitment: str = ""
+    beacon: str | None = None
     revealed: bool = False
     attempts: int = 0
     episodes: int = 0
@@ -72,20 +85,45 @@ class Checked:
         return {"version": 1, "is_fine": not self.problems, **plain(self)}
 
 
-def check(folder: Path, sample: int | None = SAMPLE, seed: int | None = None) -> Checked:
+def check(
+    folder: Path,
+    sample: int | None = SAMPLE,
+    seed: int | None = None,
+    *,
+    published: str | None = None,
+    receipts: Sequence[str] = (),
+    envs: Sequence[str] = (),
+) -> Checked:
     """Compute everything of a competition again; nothing is changed.
 
     Args:
         folder: Folder of the competition, or a copy of it without the file of the secret.
         sample: Episodes to play again, chosen at random; None plays all.
         seed: Of that choice; None chooses anew.
+        published: The commitment as it was published; None takes the one that is there.
+        receipts: Receipts that teams were given while they played; each has to be of a link.
+        envs: Environments `MODULE:ID` whose module may be imported, since whoever checks trusts it.
 
     Raises:
-        InputError: If there is no competition, or an environment of it cannot be made here.
+        InputError: If there is no competition, or an environment of it cannot be made here, or is
+            one that nobody allowed.
     """
     with Ledger.open(folder, read_only=True) as ledger:
-        revealed = _revealed(folder)
-        found = Checked(revealed=revealed is not None)
+        if sample != 0:
+            _check_envs(ledger.competition, str(folder / FILE), envs)
+        revealed, meta = _revealed(folder), ledger.meta()
+        if not {"commitment", "code_version"} <= meta.keys():
+            raise InputError(f"{folder}: its ledger names no commitment; ask for a whole copy")
+        found = Checked(
+            commitment=meta["commitment"],
+            beacon=meta.get("beacon"),
+            revealed=revealed is not None,
+        )
+        if published is not None and published.strip().lower() != found.commitment:
+            found.problems.append(
+                f"the commitment is {found.commitment}, and {published:.80} was published"
+            )
+        lost = {one.strip().lower() for one in receipts}
         found.problems += _promise(ledger, revealed)
         found.problems += _standing(ledger, revealed)
         names = {team.number: team.name for team in ledger.teams()}
@@ -93,8 +131,9 @@ def check(folder: Path, sample: int | None = SAMPLE, seed: int | None = None) ->
         differing: list[str] = []
         for attempt in ledger.attempts():
             team = names.get(attempt.team, "?")
-            differing += _summed(_attempt(ledger, attempt, team, found, chains))
+            differing += _summed(_attempt(ledger, attempt, team, found, chains, lost))
             found.attempts += 1
+        found.problems += [f"receipt {one:.80}: is of no link of any chain" for one in sorted(lost)]
         # Numbers of rows that differ would tell the same again, if there are any.
         found.problems += differing or _board(ledger)
         chosen = found.candidates
@@ -111,6 +150,20 @@ def check(folder: Path, sample: int | None = SAMPLE, seed: int | None = None) ->
     return found
 
 
+def _check_envs(competition: Competition, source: str, envs: Sequence[str]) -> None:
+    """Refuse to import a module because a competition names it.
+
+    Raises:
+        InputError: If an environment would, and is not among those that are allowed.
+    """
+    for index, task in enumerate(competition.tasks):
+        if ":" in task.env and task.env not in envs:
+            raise InputError(
+                f"{source}: tasks.{index}.env: playing {task.env!r:.80} again imports its module;"
+                f" if you trust that, add --env {task.env:.80}, else --replays 0"
+            )
+
+
 def _revealed(folder: Path) -> dict[str, Any] | None:
     path = folder / REVEAL
     if not path.exists():
@@ -120,11 +173,12 @@ def _revealed(folder: Path) -> dict[str, Any] | None:
             told = json.loads(path.read_text(encoding="utf-8"))
         if not isinstance(told, dict) or not told.keys() >= {*_ADDED, "master", "competition"}:
             raise ValueError("is not what `reveal` writes")
+        canonical_json(told)  # NaN and infinity are none
         bytes.fromhex(told["salt"])
         parts = (told["chains"], told["standing"], *dict(told["standing"]).values())
         if not all(isinstance(one, dict) for one in parts):
             raise ValueError("is not what `reveal` writes")
-    except (ValueError, TypeError) as err:
+    except (ValueError, TypeError, RecursionError) as err:
         raise InputError(f"{path}: {err}; write it again by `robo-eval compete reveal`") from err
     return told
 
@@ -177,7 +231,7 @@ def _summed(told: Iterable[tuple[str, str]]) -> Iterator[str]:
     for kind, text in told:
         by_kind.setdefault(kind, []).append(text)
     for first, *more in by_kind.values():
-        yield f"{first}; and {counted(len(more), 'more')} of this kind" if more else first
+        yield f"{first}; and {len(more)} more of this kind" if more else first
 
 
 def _attempt(
@@ -186,42 +240,67 @@ def _attempt(
     team: str,
     found: Checked,
     chains: dict[str, str] | None,
+    lost: set[str],
 ) -> Iterator[tuple[str, str]]:
-    """What differs in one attempt by kind; its episodes are added to what may be played again."""
+    """What differs in one attempt by kind; its episodes are added to what may be played again.
+
+    Receipts that are in its chain are taken from those that are lost.
+    """
     who = f"{team}, attempt {attempt.attempt}"
     try:
         drawn = ledger.trials(attempt.attempt)
     except Refusal:
         yield "draw", f"{who}: began before the public value was mixed in"
         return
-    runs, last = ledger.ended_runs(attempt.number), GENESIS
-    ended = dict.fromkeys(range(len(drawn)), 0)
+    runs, kept, last = ledger.runs(attempt.number), ledger.trial_states(attempt.number), GENESIS
+    forfeited: dict[int, dict[int, bool]] = {trial: {} for trial in {*range(len(drawn)), *runs}}
     before: dict[tuple[int, int], Played] = {}
     spoken: list[tuple[Played, Played | None]] = []
+    n_broken = 0
     for link in ledger.links(attempt.number):
         last = link.link.sha256
+        if lost:
+            lost.discard(ledger.receipt(last))
+        if link.kind == "episode" and link.run == runs[link.trial]:
+            is_fault = link.content.get("end_reason") == EndReason.FAULT
+            forfeited[link.trial][link.episode] = is_fault
         if link.problem is not None:
+            n_broken += 1
             yield "link", f"{_name(who, link)}: link {link.link.sequence} {link.problem}"
+            continue
+        if link.kind == "given_back":
+            why = str(link.content.get("why"))
+            found.notes.append(f"{who}, trial {link.trial}: was given back, and began again: {why}")
             continue
         if link.kind != "episode":
             spoken.append((link, before.get((link.trial, link.run))))
             continue
         before[link.trial, link.run] = link
-        if link.trial not in ended or not link.episode < len(drawn[link.trial].episodes):
+        is_drawn = 0 <= link.trial < len(drawn)
+        if not is_drawn or not 0 <= link.episode < len(drawn[link.trial].episodes):
             yield "draw", f"{_name(who, link)}: there is no such episode"
             continue
-        yield from _episode(ledger, drawn[link.trial], team, who, link, found)
-        ended[link.trial] += link.run == runs.get(link.trial, (0, 0))[0]
+        yield from _episode(ledger, drawn[link.trial], attempt, team, link, found)
     yield from _feedback(ledger.competition, drawn, who, spoken)
     if last != attempt.sha256:
         yield "end", f"{who}: its last links are missing"
     if chains is not None and chains.get(str(attempt.number)) != last:
         yield "chain", f"{who}: its chain is not the one that {REVEAL} names"
-    for trial in sorted({*ended, *runs}):
-        n, there = runs.get(trial, (0, 0))[1], ended.get(trial, 0)
-        if there != n or trial not in runs:
-            told = f"{n} ended" if trial in runs else "the trial is missing"
-            yield "trial", f"{who}, trial {trial}: {there} episodes are there, and {told}"
+    n = ledger.competition.trials.episodes
+    for trial, own in sorted(forfeited.items()):
+        run, there = runs.get(trial, 1), len(own)
+        if attempt.ended_ns is not None and there < n:
+            told = f"{there} of {counted(n, 'episode')} are there in run {run}"
+            yield "trial", f"{who}, trial {trial}: {told}, and the attempt has ended"
+        state = "open" if there < n else "forfeited" if any(own.values()) else "done"
+        states = [_state_text(*kept[trial])] if trial in kept else ["the trial is missing"]
+        states.append(_state_text(run, there - sum(own.values()), state))
+        if states[0] != states[1] and not n_broken:
+            yield "kept", f"{who}, trial {trial}: kept is {states[0]}, and played was {states[1]}"
+
+
+def _state_text(run: int, episode: int, state: str) -> str:
+    return f"run {run}, {counted(episode, 'episode')}, {state}"
 
 
 def _feedback(
@@ -261,20 +340,26 @@ def _feedback(
 
 
 def _episode(
-    ledger: Ledger, trial: TrialDraw, team: str, who: str, link: Played, found: Checked
+    ledger: Ledger, trial: TrialDraw, attempt: Attempt, team: str, link: Played, found: Checked
 ) -> Iterator[tuple[str, str]]:
     found.episodes += 1
+    who = f"{team}, attempt {attempt.attempt}"
     name = _name(who, link)
     try:
         row, _ = link.row, unpacked(link.actions or b"")
     except InputError as err:
         yield "row", f"{name}: {err}"
         return
-    planned = trial.planned(row.policy, 1, link.episode)
-    drawn = {"seed": planned.seed, "task": trial.env, "level": planned.condition.level}
-    for column, value in {"policy": team, **drawn}.items():
-        if getattr(row, column) != value:
-            yield column, f"{name}: {column} is {getattr(row, column)!r} in place of {value!r}"
+    turn = Turn(
+        attempt=attempt.number, ordinal=attempt.attempt, team=team, trial=trial, run=link.run,
+        episode=link.episode, due_ns=None, server="",
+    )  # fmt: skip
+    measured = {one: getattr(row, one) for one in _MEASURED}
+    drawn = ledger.row(turn, **measured, novelty=own_novelty(row) or None)
+    for column in _DRAWN:
+        value, there = getattr(drawn, column), getattr(row, column)
+        if there != value:
+            yield column, f"{name}: {column} is {there!r:.200} in place of {value!r:.200}"
     again = quality_of_row(link.content, ledger.competition.tasks[trial.task])
     recorded = row.quality if row.end_reason.is_scored else again
     if again != recorded:

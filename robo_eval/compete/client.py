@@ -12,7 +12,15 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from numpy.typing import NDArray
 
-from robo_eval.compete.link import CompetitionError, Link, SaidNoError, checked_url, told_rules
+from robo_eval.compete.link import (
+    CompetitionError,
+    Link,
+    SaidNoError,
+    checked_url,
+    rules_of,
+    token_of,
+    told_rules,
+)
 from robo_eval.compete.messages import declared
 from robo_eval.compete.spaces import action_of, space_of
 from robo_eval.core.errors import InputError
@@ -43,7 +51,7 @@ class _Remote:
         """Connect; what the competition tells of the task."""
         if render_mode is not None:
             raise InputError("render_mode: a competition shows nothing; leave it out")
-        self._url = checked_url(url)
+        self._url, self._token = checked_url(url), token
         tasks = {str(one.get("env")): one for one in told_rules(url).get("tasks", ())}
         if task is not None and task not in tasks:
             raise unknown_name("task", task, tasks)
@@ -106,6 +114,19 @@ class _Remote:
             self._seen[place] = seen
             self.left -= bool((terminated or truncated) and not info.get("given_back"))
         return found
+
+    @property
+    def receipt(self) -> str | None:
+        """Names all that the server has kept of the attempt; `check --receipt` finds it at the end.
+
+        None where that is nothing yet.
+
+        Raises:
+            CompetitionError: If the server does not answer.
+        """
+        token = token_of(self._url, self._token)
+        found = rules_of(self._url, path="/v1/me", token=token).get("receipt")
+        return found if isinstance(found, str) else None
 
     def _insist(self, kind: str, **fields: Any) -> dict[str, Any]:  # noqa: ANN401
         """Ask what can be asked of a server that has begun anew as well."""

@@ -69,9 +69,10 @@ def make_app(house: House, names: Iterable[str]) -> FastAPI:
 
     @app.get("/v1/me", responses={401: {"model": _Said}})
     async def me(team: Annotated[Team, Depends(_team_in)]) -> dict[str, Any]:
-        """How a team stands: what it waits for, who has to act, and until when."""
+        """How a team stands: what it waits for, who has to act, until when, and its receipt."""
         standing = await house.store(house.ledger.standing, team)
-        return {"team": team.name, **asdict(standing)}
+        receipt = await house.store(house.ledger.newest_receipt, team)
+        return {"team": team.name, **asdict(standing), "receipt": receipt}
 
     @app.get(shown.PATH, response_class=StreamingResponse, responses={409: {"model": _Said}})
     async def record() -> StreamingResponse:

@@ -61,7 +61,7 @@ class House:
         self.passes: dict[str, Team] = {}
         self.open: Counter[str] = Counter()
         self._name = name
-        self._commitment = ""
+        self._meta: Mapping[str, str] = {}
         self.problem = ""
         self._rooms: dict[str, Room] = {}
         self._entering: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
@@ -78,7 +78,7 @@ class House:
             self.tasks = await self.arena.spaces(self.competition.tasks)
             self.actions = [space_of(task["action_space"]) for task in self.tasks]
             await self.store(self.ledger.serve, self._name)
-            self._commitment = (await self.store(self.ledger.meta))["commitment"]
+            self._meta = await self.store(self.ledger.meta)
         except RoboEvalError as err:
             self.problem = str(err)
             await self.arena.close()
@@ -276,6 +276,7 @@ class House:
                 if time.monotonic() >= beat_s:
                     beat_s = time.monotonic() + _BEAT_S
                     await self.store(self.ledger.beat, self._name)
+                    self._meta = await self.store(self.ledger.meta)
                 swept = await self.store(self.ledger.sweep)
                 for room in list(self._rooms.values()):
                     await self._look_at(room, time.time_ns() if swept else 0)
@@ -314,7 +315,8 @@ class House:
             "trials_per_attempt": len(cells_of(its)),
             "episodes_per_trial": its.trials.episodes,
             "condition": its.trials.condition,
-            "commitment": self._commitment,
+            "commitment": self._meta["commitment"],
+            "public_value": self._meta.get("beacon"),
             "limits": its.limits.model_dump(),
             "most_trials_at_once": MOST_TRIALS,
             "answer_times": list(self._times),

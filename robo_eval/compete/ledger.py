@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import hmac
 import json
 import secrets
 import shutil
@@ -152,7 +153,7 @@ class Played:
 
     Attributes:
         link: Its place in the chain.
-        kind: `episode` or `declare`.
+        kind: `episode`, `declare`, `feedback`, or `given_back`, with which a run begins.
         trial: Number of the trial.
         run: Which run of the trial.
         episode: Index within the trial.
@@ -390,6 +391,19 @@ class Ledger:
         known = self._put("beacon", value)
         if known != value:
             raise InputError(f"{self.folder}: was given another value before, {known!r:.80}")
+
+    def receipt(self, sha256: str) -> str:
+        """What a team may be told of a link: it names the link, and tells nothing of it before the end.
+
+        It is the HMAC-SHA256 of the link's digest with the salt as key: a digest alone could be
+        searched for what it hides.
+        """
+        return hmac.digest(self._secret.salt, sha256.encode(), "sha256").hex()
+
+    def newest_receipt(self, team: Team) -> str | None:
+        """Receipt of all that a team's newest attempt has left behind; None where that is nothing."""
+        past = self._read(lambda db: _past(db, team))
+        return self.receipt(past[-1].sha256) if past and past[-1].sequence else None
 
     # Teams ---------------------------------------------------------------------------------------
 
@@ -706,11 +720,14 @@ class Ledger:
 
         What was played of it stays in the ledger, and counts no more.
         """
-        _lock(db, attempt)
+        head = _lock(db, attempt)
         row = _trial_row(db, attempt, trial)
         if row.state == "open" and row.began_ns is not None:
             fresh = {"episode": 0, "begun": -1, "began_ns": None, "due_ns": None}
             _change(db, row, run=row.run + 1, server=None, why=why[:500], **fresh)
+            # A link of its own, so that which run counts follows from the chain alone.
+            again = _trial_row(db, attempt, trial)
+            _append(db, head, "given_back", again, 0, {"why": why[:500]})
 
     @_changes()
     def forfeit(self, db: sa.Connection, attempt: int, trial: int, why: str) -> None:
@@ -856,13 +873,16 @@ class Ledger:
         """When each server was last heard of, ns since 1970, UTC, by its name."""
         return {row.name: row.seen_ns for row in self._all(_of(SERVERS))}
 
-    def ended_runs(self, attempt: int) -> dict[int, tuple[int, int]]:
-        """Of each trial the run that counts, and how many episodes of it have ended."""
-        n = self.competition.trials.episodes
-        return {
-            row.trial: (row.run, n if row.state == "forfeited" else row.episode)
-            for row in self._all(_of(TRIALS, attempt=attempt))
-        }
+    def runs(self, attempt: int) -> dict[int, int]:
+        """Of each trial that the chain of an attempt names the run that counts: its last."""
+        query = sa.select(LINKS.c.trial, sa.func.max(LINKS.c.run).label("run"))
+        own = query.where(LINKS.c.attempt == attempt).group_by(LINKS.c.trial)
+        return {row.trial: row.run for row in self._all(own)}
+
+    def trial_states(self, attempt: int) -> dict[int, tuple[int, int, str]]:
+        """Run, episodes played in it and state of each trial, as servers go on from them."""
+        rows = self._all(_of(TRIALS, attempt=attempt))
+        return {row.trial: (row.run, row.episode, row.state) for row in rows}
 
     def links(self, attempt: int) -> Iterator[Played]:
         """What an attempt left behind in order, each link compared with the one before it."""
@@ -1075,7 +1095,7 @@ def _read_secret(path: Path) -> Secret:
     try:
         held = json.loads(text_of(path, "secret"))
         found = Secret(bytes.fromhex(held["master"]), bytes.fromhex(held["salt"]))
-    except (ValueError, KeyError, TypeError) as err:
+    except (ValueError, KeyError, TypeError, RecursionError) as err:
         raise InputError(f"{path}: holds no secret of a competition; restore it") from err
     return found
 
@@ -1208,6 +1228,6 @@ def _played(row: Any, last: Link) -> Played:  # noqa: ANN401 - of LINKS
             problem = problem or "is not what was recorded: its digest differs"
         elif told.get("actions_sha256") != (None if actions is None else _digest_of(actions)):
             problem = problem or "its actions are not those that were recorded"
-    except (ValueError, TypeError, zlib.error) as err:
+    except (ValueError, TypeError, RecursionError, zlib.error) as err:
         problem = problem or f"cannot be read: {err}"
     return Played(link=link, content=told, actions=actions, problem=problem, **key)

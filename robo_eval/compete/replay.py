@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from robo_eval.agents import wire
-from robo_eval.core.errors import InputError
+from robo_eval.core.canonical import canonical_json
+from robo_eval.core.errors import InputError, NotHereError, said
 
 if TYPE_CHECKING:
     from robo_eval.compete.draw import TrialDraw
     from robo_eval.compete.ledger import Played
+    from robo_eval.core.episode import Episode
     from robo_eval.core.plan import TaskPlan
     from robo_eval.core.trajectory import Trajectory
 
@@ -42,6 +45,7 @@ class Again(NamedTuple):
         terminated: Whether it ended by itself.
         truncated: Whether it was cut off.
         info: What the environment said last.
+        novelty: What it said of its novelty when the episode began.
         motion: What moved; None unless it was asked for.
     """
 
@@ -49,6 +53,7 @@ class Again(NamedTuple):
     terminated: bool
     truncated: bool
     info: Mapping[str, Any]
+    novelty: Mapping[str, Any]
     motion: Trajectory | None
 
 
@@ -64,20 +69,22 @@ def played_again(
         keeps_motion: Whether what moves is noted.
 
     Raises:
-        InputError: If its environment cannot be made here.
+        NotHereError: If its environment cannot be made here.
     """
     import gymnasium
 
-    from robo_eval.core.errors import foreign
     from robo_eval.log.motion import trajectory_of
     from robo_eval.metrics.scoring import reward_of
 
-    with foreign(trial.env, "making it again"):
+    try:
         env = gymnasium.make(trial.env, **trial.keywords_of(episode))
+    except (Exception, SystemExit) as err:
+        raise NotHereError(f"{trial.env}: making it again fails: {said(err)}") from err
     try:
         if keeps_motion and hasattr(env.unwrapped, "records_motion"):
             env.unwrapped.records_motion = True
         observation, info = env.reset(seed=trial.episodes[episode].seed)
+        novelty = dict(getattr(env.unwrapped, "novelty", None) or {})
         seen, rewards = [copy.deepcopy(observation)], list[float]()
         terminated = truncated = False
         for action in actions:
@@ -91,7 +98,7 @@ def played_again(
         motion = trajectory_of(env, seen, done, rewards) if keeps_motion else None
     finally:
         env.close()
-    return Again(rewards, bool(terminated), bool(truncated), info, motion)
+    return Again(rewards, bool(terminated), bool(truncated), info, novelty, motion)
 
 
 def differences(trial: TrialDraw, logged: Played, task: TaskPlan) -> list[str]:
@@ -103,12 +110,17 @@ def differences(trial: TrialDraw, logged: Played, task: TaskPlan) -> list[str]:
         task: By whose rules it is scored.
 
     Raises:
-        InputError: If its environment cannot be made here.
+        NotHereError: If its environment cannot be made here.
     """
     from robo_eval.metrics.scoring import score_played
 
     row, actions = logged.row, unpacked(logged.actions or b"")
-    found = played_again(trial, logged.episode, actions)
+    try:
+        found = played_again(trial, logged.episode, actions)
+    except NotHereError:
+        raise
+    except Exception as err:  # noqa: BLE001 - of any environment, by actions it never took
+        return [f"it breaks: {said(err)}"]
     ticks = len(found.rewards)
     if ticks < len(actions):
         return [f"it ended after {ticks} of {len(actions)} ticks"]
@@ -122,8 +134,16 @@ def differences(trial: TrialDraw, logged: Played, task: TaskPlan) -> list[str]:
         info=found.info,
     )
     again = {"ticks": ticks, "episode_return": total, "quality": quality, "end_reason": end}
+    before = {name: getattr(row, name) for name in again} | {"novelty": own_novelty(row)}
+    again["novelty"] = json.loads(canonical_json(found.novelty))
     return [
-        f"{name} is {value!r}, and {getattr(row, name)!r} was logged"
+        f"{name} is {value!r:.200}, and {before[name]!r:.200} was logged"
         for name, value in again.items()
-        if value != getattr(row, name)
+        if value != before[name]
     ]
+
+
+def own_novelty(row: Episode) -> dict[str, Any]:
+    """What a row holds of its environment's own account of the novelty."""
+    added = ("axes", "began", "trial")  # by `log.planned_row`
+    return {name: told for name, told in (row.novelty or {}).items() if name not in added}

@@ -133,6 +133,7 @@ class Entry:
         expected: Episodes of a whole attempt.
         forfeited: Episodes that ended by a fault of the team.
         not_begun: Novel episodes that ended before their novelty began.
+        given_back: How often one of its trials began again, by a fault of the server.
         score: Mean quality over all episodes; trials are independent.
         success: Share of strict successes.
         measures: M1 to M6 and what stands beside them, by name.
@@ -157,6 +158,7 @@ class Entry:
     expected: int
     forfeited: int = 0
     not_begun: int = 0
+    given_back: int = 0
     score: Estimate
     success: Estimate
     measures: Mapping[str, Estimate] = field(default_factory=dict)
@@ -185,6 +187,8 @@ class Entry:
             found.append("late")
         if self.forfeited:
             found.append(f"{counted(self.forfeited, 'episode')} forfeited")
+        if self.given_back:
+            found.append(f"{counted(self.given_back, 'trial')} given back")
         if self.not_begun:
             found.append(f"{counted(self.not_begun, 'episode')} ended before the novelty began")
         return tuple(found)
@@ -362,6 +366,8 @@ def board(
         entries.append(_entry(ledger, team, attempt, content, n))
         if is_damaged:
             notes.append(f"what was kept of {team.name} was damaged, and was computed again")
+    if (public := ledger.meta().get("beacon")) is not None:
+        notes.append(f"public value that is mixed into all seeds: {public}")
     quotients = quotients_of(ledger.competition, [one.means for one in entries], study)
     entries = [
         replace(one, ability={**one.ability, "AIQ": own} if one.ability else {})
@@ -465,7 +471,10 @@ def _entry(
         ability=said_of(content["ability"]),
         levels=tuple(LevelScore(cell=at, **said_of(one)) for at, one in content["levels"].items()),
         quality=tuple(tuple(own) for own in content["quality"]),
-        **{name: content[name] for name in ("means", "played", "forfeited", "not_begun")},
+        **{
+            name: content[name]
+            for name in ("means", "played", "forfeited", "given_back", "not_begun")
+        },
     )
 
 
@@ -552,6 +561,7 @@ def _contents(ledger: Ledger, jobs: Sequence[_Job]) -> list[tuple[int, str]]:
             "quality": log.quality,
             "played": log.played,
             "forfeited": int(log.is_forfeited.sum()),
+            "given_back": log.given_back,
             "not_begun": int((log.cell < 0).sum()),
         }
         told.append((job.attempt.number, json.dumps(plain(content))))
@@ -599,6 +609,7 @@ class _Log:
         novelty: What rows say of novelty, and what was declared.
         played: Episodes that were played.
         is_forfeited: Which ended by a fault of the team, the same shape.
+        given_back: How often a trial began again.
     """
 
     drawn: _Drawn
@@ -608,6 +619,7 @@ class _Log:
     novelty: Sequence[Sequence[Mapping[str, Any]]]
     played: int
     is_forfeited: NDArray[np.bool_]
+    given_back: int
 
     def means(self) -> dict[tuple[str, str], list[float]]:
         """By cell, all of them under `""`, and number: the mean of each trial that has one."""
@@ -665,7 +677,7 @@ def _read(ledger: Ledger, attempt: Attempt, drawn: _Drawn) -> _Log:
     cell, is_forfeited = drawn.cell.copy(), np.zeros(drawn.cell.shape, dtype=bool)
     try:
         for kind, trial, run, episode, content in ledger.contents(attempt.number):
-            if run != runs[trial][0] or kind == "feedback":
+            if run != runs[trial][0] or kind in ("feedback", "given_back"):
                 continue
             told = from_json(content)
             if kind == "declare":
@@ -694,7 +706,8 @@ def _read(ledger: Ledger, attempt: Attempt, drawn: _Drawn) -> _Log:
         for trial, own in enumerate(drawn.stands)
     ]
     n_played = len(rows) - int(is_forfeited.sum())
-    return _Log(drawn, cell, quality, success, novelty, n_played, is_forfeited)
+    given_back = sum(run - 1 for run, _ in runs.values())
+    return _Log(drawn, cell, quality, success, novelty, n_played, is_forfeited, given_back)
 
 
 def _intervals(samples: Sequence[Sequence[float]]) -> Iterator[Estimate]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import base64
 import json
+import time
 import zlib
 from collections.abc import Iterator
 from contextlib import closing
 from http.client import HTTPException
 from itertools import groupby, islice
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import Any, Final
 
 from sqlalchemy import insert
 from sqlalchemy.exc import SQLAlchemyError
@@ -23,6 +24,10 @@ from robo_eval.log.sql import Database, create
 
 PATH: Final = "/v1/record"
 _LINE_BYTES: Final = 64 * 2**20
+_READ: Final = 2**20
+_START_S: Final = 60.0
+_SLOWEST: Final = 50_000
+"""Bytes a second; whoever sends less is not waited for."""
 _MOST_BYTES: Final = 8 * 2**30
 _PORTION: Final = 1_000
 """Rows that are written at once."""
@@ -80,19 +85,29 @@ def fetched(url: str, folder: Path, most_bytes: int = _MOST_BYTES) -> Path:
         try:
             _keep(_lines_of(answer, most_bytes), folder)
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError, OSError,
-                HTTPException, SQLAlchemyError, zlib.error) as err:  # fmt: skip
+                RecursionError, HTTPException, SQLAlchemyError, zlib.error) as err:  # fmt: skip
             raise InputError(
                 f"{where}: shows no competition that can be checked: {said(err):.200}"
             ) from err
     return folder
 
 
-def _lines_of(answer: IO[bytes], left: int) -> Iterator[dict[str, Any]]:
-    while line := answer.readline(min(_LINE_BYTES, left) + 1):
-        left -= len(line)
-        if len(line) > _LINE_BYTES or left < 0:
+def _lines_of(answer: Any, left: int) -> Iterator[dict[str, Any]]:  # noqa: ANN401 - of http
+    """Each line of an answer, which has to come at a least speed from its first minute on."""
+    begin_s, n, held = time.monotonic(), 0, bytearray()
+    while data := answer.read1(_READ):
+        n += len(data)
+        if n > left or len(held) > _LINE_BYTES:
             raise ValueError("it is larger than any that is taken")
-        yield json.loads(line)
+        if time.monotonic() - begin_s > _START_S + n / _SLOWEST:
+            raise ValueError("it comes too slowly; try again")
+        *whole, rest = data.split(b"\n")
+        for part in whole:
+            yield json.loads(held + part)
+            held.clear()
+        held += rest
+    if held:
+        yield json.loads(held)
 
 
 def _keep(told: Iterator[dict[str, Any]], folder: Path) -> None:

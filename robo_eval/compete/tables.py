@@ -85,7 +85,8 @@ LINKS: Final = _table(
     sa.UniqueConstraint("attempt", "trial", "run", "episode", "kind", name="links_once"),
 )
 """What an attempt left behind, each chained to the one before: an `episode` with the canonical JSON
-of its row and its actions, or what was said of one by `declare`."""
+of its row and its actions, what was said of one by `declare` and `feedback`, or that a trial was
+`given_back`, as the first link of its next run."""
 
 NOTES: Final = _table(
     "notes",

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
 
 from robo_eval.compete.check import check
 from robo_eval.compete.ledger import Ledger
+from robo_eval.compete.replay import packed
 from robo_eval.core.errors import InputError
 
 
@@ -73,7 +75,11 @@ OTHER_ACTIONS = (
          "commitment"),
         ("UPDATE scores SET content = replace(content, '\"forfeited\": 0', '\"forfeited\": 2')",
          "leaderboard"),
-        ("UPDATE trials SET episode = 1", "1 ended"),
+        ("UPDATE trials SET episode = 1", "kept is run 1, 1 episode, done"),
+        ("UPDATE trials SET run = 99, episode = 0", "kept is run 99, 0 episodes, done"),
+        ("UPDATE trials SET run = 99, episode = 0, state = 'open'; DELETE FROM scores", "played was run 1, 2"),
+        ("UPDATE trials SET state = 'forfeited', why = 'late'", "kept is run 1, 2 episodes, forfeited"),
+        ("DELETE FROM links WHERE sequence > 2", "1 of 2 episodes are there in run 1"),
         ("UPDATE links SET actions = zeroblob(length(actions)) WHERE sequence = 1",
          "link 1 cannot be read"),
         ("UPDATE links SET actions = NULL WHERE sequence = 1", "its actions are not those"),
@@ -142,6 +148,102 @@ def test_actions_that_lead_elsewhere_are_found_by_playing_again(contest, tmp_pat
     assert check(tmp_path / "c", sample=0).problems == []
 
 
+@pytest.mark.parametrize("end", ["forfeited", "given back"])
+def test_how_a_trial_ended_is_held_to_its_links(ledger, contest, end):
+    team = contest.team(ledger, "alice")
+    turn = ledger.begin(ledger.claim(team, "s")[0])
+    ledger.record(turn, ledger.row(turn, **contest.measured(0.5)), packed([1]))
+    if end == "forfeited":
+        ledger.forfeit(turn.attempt, turn.trial.number, "late")
+    else:
+        ledger.give_back(turn.attempt, turn.trial.number, "a worker died")
+    contest.play(ledger, team)
+    found = check(ledger.folder, sample=0)
+    assert found.problems == []
+    given_back = [one for one in found.notes if "a worker died" in one]
+    assert len(given_back) == (end == "given back")
+    _change(ledger.folder, "UPDATE trials SET run = 1, state = 'done', episode = 4")
+    assert any(end.split()[0] in one or "run 2" in one for one in check(ledger.folder, 0).problems)
+
+
+def test_what_is_drawn_of_a_row_is_compared_with_the_draw(ledger, contest):
+    """Written by whoever holds the ledger before its end, with a chain that holds."""
+    team = contest.team(ledger, "alice")
+    turn = ledger.begin(ledger.claim(team, "s")[0])
+    row = ledger.row(turn, **contest.measured(0.5), novelty={"onset": 2})
+    other = replace(row, difficulty="hard", novelty={**row.novelty, "began": False})
+    ledger.record(turn, other, packed([1]))
+    problems = check(ledger.folder, sample=0).problems
+    assert any("difficulty is 'hard' in place of 'easy'" in one for one in problems)
+    assert any("novelty is" in one and "began" in one for one in problems)
+
+
+def test_what_the_environment_says_of_its_novelty_is_compared(copy):
+    from robo_eval.compete.replay import differences, own_novelty, unpacked
+
+    with Ledger.open(copy, read_only=True) as ledger:
+        (trial,) = ledger.trials()
+        link = next(one for one in ledger.links(1) if one.episode == 1)
+        actions, task = unpacked(link.actions), ledger.competition.tasks[0]
+        assert own_novelty(link.row)
+        row = replace(link.row, novelty={**link.row.novelty, "level": 9})
+        (told,) = differences(trial, 1, row, actions, task)
+    assert told.startswith("novelty is")
+
+
+def test_the_commitment_is_held_against_the_published_one(make, contest):
+    ledger = make(beacon="the lottery")
+    ledger.mix_in("1 2 3")
+    found = check(ledger.folder, published=f" {ledger.commitment().upper()} ")
+    assert (found.problems, found.beacon) == ([], "1 2 3")
+    assert found.commitment == ledger.commitment()
+    (told,) = check(ledger.folder, published="ab" * 32).problems
+    assert "abab" in told
+    assert ledger.commitment() in told
+
+
+def test_a_receipt_is_looked_for_in_all_chains(copy):
+    with Ledger.open(copy, read_only=True) as ledger:
+        receipts = [ledger.receipt(one.link.sha256) for one in ledger.links(1)]
+        assert ledger.newest_receipt(ledger.teams()[0]) == receipts[-1]
+        assert not {one.link.sha256 for one in ledger.links(1)} & {*receipts}
+    assert check(copy, sample=0, receipts=receipts).problems == []
+    (told,) = check(copy, sample=0, receipts=[*receipts, "ab" * 32]).problems
+    assert told.startswith("receipt abab")
+
+
+def test_no_module_is_imported_that_the_competition_names(contest, tmp_path, monkeypatch):
+    (tmp_path / "brought.py").write_text("raise SystemExit('was imported')")
+    monkeypatch.syspath_prepend(tmp_path)
+    task = {"env": "brought:CartPole-v1", "quality_range": [0, 500]}
+    small = contest.parse(tasks=[task], trials={"count": 1, "episodes": 2, "onset": 1})
+    with Ledger.create(tmp_path / "c", small) as ledger:
+        contest.play(ledger, contest.team(ledger, "alice"))
+    with pytest.raises(InputError, match=r"tasks\.0\.env: .*--env brought:CartPole-v1"):
+        check(tmp_path / "c")
+    assert check(tmp_path / "c", sample=0).replayed == 0
+    with pytest.raises(InputError, match="was imported"):
+        check(tmp_path / "c", envs=["brought:CartPole-v1"])
+
+
+def test_an_environment_that_cannot_be_made_here_is_one_line(contest, tmp_path):
+    task = {"env": "CartPole-v1", "quality_range": [0, 500], "kwargs": {"no_such": 1}}
+    small = contest.parse(tasks=[task], trials={"count": 1, "episodes": 2, "onset": 1})
+    with Ledger.create(tmp_path / "c", small) as ledger:
+        contest.play(ledger, contest.team(ledger, "alice"))
+    with pytest.raises(InputError, match="CartPole-v1: making it again fails"):
+        check(tmp_path / "c")
+
+
+def test_actions_that_an_environment_refuses_are_a_difference(contest, tmp_path):
+    task = {"env": "CartPole-v1", "quality_range": [0, 500]}
+    small = contest.parse(tasks=[task], trials={"count": 1, "episodes": 2, "onset": 1})
+    with Ledger.create(tmp_path / "c", small) as ledger:
+        turn = ledger.begin(ledger.claim(contest.team(ledger, "alice"), "s")[0])
+        ledger.record(turn, ledger.row(turn, **contest.measured(0.5)), packed([7]))
+    assert any("it breaks: AssertionError" in one for one in check(tmp_path / "c").problems)
+
+
 def test_nothing_is_changed_by_looking(copy):
     before = (copy / "competition.db").read_bytes()
     check(copy)
@@ -158,6 +260,7 @@ def test_a_broken_reveal_is_one_line(copy):
     less = {name: told for name, told in whole.items() if name != "standing"}
     for broken in (
         [],
+        {**whole, "form": float("nan")},
         {**whole, "chains": 3},
         {**whole, "standing": [1]},
         {**whole, "standing": {"team alice": [["number", 1]]}},
@@ -166,6 +269,20 @@ def test_a_broken_reveal_is_one_line(copy):
         (copy / "reveal.json").write_text(json.dumps(broken))
         with pytest.raises(InputError, match=r"reveal\.json"):
             check(copy)
+    (copy / "reveal.json").write_text("[" * 200_000)
+    with pytest.raises(InputError, match=r"reveal\.json"):
+        check(copy)
+
+
+def test_a_ledger_without_a_commitment_is_one_line(copy):
+    _change(copy, "DELETE FROM meta WHERE name = 'commitment'")
+    with pytest.raises(InputError, match="names no commitment"):
+        check(copy)
+
+
+def test_a_link_that_is_nested_too_deeply_is_a_difference(copy):
+    _change(copy, f"UPDATE links SET content = '{'[' * 200_000}' WHERE sequence = 1")
+    assert any("link 1 cannot be read" in one for one in check(copy, sample=0).problems)
 
 
 def test_rows_of_an_attempt_that_is_gone_are_found_before_the_end(ledger, contest):

@@ -224,7 +224,9 @@ def test_a_fault_of_the_server_gives_the_trial_back(ledger, contest):
     contest.play(ledger, team)
     assert ledger.attempts()[0].ended_ns is not None
     assert [len(ledger.attempts()), ledger.standing(team).state] == [1, "ready"]
-    assert len(list(ledger.links(turn.attempt))) == 21  # what was played of it stays
+    assert (
+        len(list(ledger.links(turn.attempt))) == 22
+    )  # what was played of it stays, and that it began again
 
 
 # Servers ----------------------------------------------------------------------------------------

@@ -116,6 +116,21 @@ def test_a_trial_that_was_given_back_counts_once(ledger, contest):
     contest.play(ledger, team, 1.0)
     (entry,) = board(ledger).entries
     assert (entry.score.value, entry.played, entry.expected) == (1.0, 20, 20)
+    assert entry.marks == ("1 trial given back",)
+
+
+@pytest.mark.parametrize("changed", ["run = 99, episode = 0", "state = 'open', episode = 1"])
+def test_what_counts_follows_from_the_chain_alone(ledger, contest, changed):
+    """`trials` says how servers go on, and is in no chain: nobody loses a rank by it."""
+    import sqlite3
+    from contextlib import closing
+
+    for name, quality in (("alice", 1.0), ("bob", 0.5)):
+        contest.play(ledger, contest.team(ledger, name), quality)
+    before = board(ledger).as_dict()
+    with closing(sqlite3.connect(ledger.folder / "competition.db")) as database:
+        database.executescript(f"UPDATE trials SET {changed} WHERE attempt = 1; DELETE FROM scores")
+    assert board(ledger).as_dict() == before
 
 
 def test_the_map_tells_levels_apart(ledger, contest):

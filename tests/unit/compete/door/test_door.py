@@ -11,6 +11,7 @@ import urllib.error
 import urllib.request
 import warnings
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -676,6 +677,24 @@ def test_a_refused_connection_is_no_fault_of_the_server(shared: Any, raw: Any) -
     finally:
         logger.removeHandler(listener)
     assert heard == []
+
+
+def test_the_public_value_is_told_once_it_is_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from robo_eval.compete.link import rules_of
+    from robo_eval.compete.scores import board
+    from tests.unit.compete.door.conftest import Served, tiny
+
+    monkeypatch.setattr("robo_eval.compete.house._BEAT_S", 0.05)
+    served = Served(tmp_path / "c", tiny() + "beacon: the lottery\n")
+    try:
+        assert rules_of(served.url)["public_value"] is None
+        served.ledger.mix_in("4 8 15")
+        until(lambda: rules_of(served.url)["public_value"] == "4 8 15")
+        assert any("4 8 15" in note for note in board(served.ledger).notes)
+    finally:
+        served.stop()
 
 
 def test_a_client_is_told_what_the_rules_say_and_no_more(serve: Any, raw: Any) -> None:

@@ -41,8 +41,16 @@ def test_a_revealed_competition_is_checked_by_its_address(
         fetched(served.url, tmp_path / "early")
     assert not (tmp_path / "early").exists()
     env = gymnasium.make("RoboEval/Remote-v0", url=served.url, token=token)
-    play(env, Still())
+    receipts = []
+
+    class Collecting(Still):
+        def reset(self) -> None:
+            receipts.append(env.unwrapped.receipt)
+
+    play(env, Collecting())
+    receipts.append(env.unwrapped.receipt)
     env.close()
+    assert len({*receipts}) == 5  # before each of four episodes, and after the last
     served.ledger.note(None, "refused", "a private word")
     served.ledger.close()
     with pytest.raises(SaidNoError, match="revealed"):
@@ -53,6 +61,14 @@ def test_a_revealed_competition_is_checked_by_its_address(
     by_url = capsys.readouterr().out
     check(str(served.folder), replays=2)
     assert by_url == capsys.readouterr().out
+    check(served.url, replays=0, receipt=receipts[1:])
+    commitment = served.ledger.meta()["commitment"]
+    assert f"commitment {commitment}" in capsys.readouterr().out
+    with pytest.raises(CheckFailedError, match="receipt"):
+        check(served.url, replays=0, receipt=["cd" * 32])
+    with pytest.raises(CheckFailedError, match="published"):
+        check(served.url, replays=0, commitment="ab" * 32)
+    capsys.readouterr()
     assert "4 episodes scored again, 2 played again" in by_url
     shown = b"".join(lines(served.ledger)).decode()
     for secret in (token, "a private word", str(served.folder)):
@@ -112,6 +128,7 @@ def _another(told: list[dict[str, Any]], change: str) -> list[Any]:
         "a bomb": [head, {"table": "links", "row": {**link["row"], "actions": bomb}}],
         "a huge number": [head, {"table": "teams", "row": {"number": 2**70}}],
         "twice the same": [*told[:3], told[2]],
+        "no meta": [{**head, "meta": None}],
     }[change]  # type: ignore[return-value]
 
 
@@ -119,7 +136,7 @@ def _another(told: list[dict[str, Any]], change: str) -> list[Any]:
     "change",
     ["nothing", "a list", "no files", "another version", "cut off", "a row is gone",
      "an unknown table", "an unknown column", "no base64", "a bomb", "a huge number",
-     "twice the same"],
+     "twice the same", "no meta"],
 )  # fmt: skip
 def test_whatever_else_is_shown_is_one_line(
     told: list[dict[str, Any]], change: str, tmp_path: Path
@@ -129,6 +146,20 @@ def test_whatever_else_is_shown_is_one_line(
         fetched(url, tmp_path / "c")
     assert len(str(refused.value).splitlines()) == 1
     assert len(str(refused.value)) < 400
+
+
+def test_what_is_nested_too_deeply_is_one_line(tmp_path: Path) -> None:
+    with telling(b"[" * 200_000 + b"\n") as url, pytest.raises(InputError, match=url):
+        fetched(url, tmp_path / "c")
+
+
+def test_who_sends_a_byte_now_and_then_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("robo_eval.compete.shown._START_S", 0.0)
+    monkeypatch.setattr("robo_eval.compete.shown._SLOWEST", 1e12)
+    with telling(b" " * 100) as url, pytest.raises(InputError, match="too slowly"):
+        fetched(url, tmp_path / "c")
 
 
 def test_no_more_is_taken_than_is_wanted(told: list[dict[str, Any]], tmp_path: Path) -> None:
