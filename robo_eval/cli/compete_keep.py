@@ -166,7 +166,7 @@ def check(
     ] = None,
     env: Annotated[
         list[str] | None,
-        typer.Option(metavar="MODULE:ID", help="Import this, since you trust it; may be repeated."),
+        typer.Option(metavar="MODULE:ID", help="Import this, as you trust it; may be repeated."),
     ] = None,
     json: JsonOption = False,
 ) -> None:
@@ -174,7 +174,7 @@ def check(
 
     An episode is played from its seed and stored actions, and has to give the logged return bit
     for bit. Exit code 1 where anything differs. Give it the commitment as you read it before the
-    start: one that was exchanged later holds, too. It changes nothing, and needs no secret once that
+    start: one that was exchanged later holds, too. It changes nothing, and needs no secret once it
     is revealed: a copy of the folder without secret.json will do, and so does the address of its
     server, which shows all of it then.
 

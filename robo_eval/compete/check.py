@@ -6,7 +6,7 @@ import hashlib
 import json
 import random
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -252,7 +252,7 @@ def _attempt(
     except Refusal:
         yield "draw", f"{who}: began before the public value was mixed in"
         return
-    runs, kept, last = ledger.runs(attempt.number), ledger.trial_states(attempt.number), GENESIS
+    runs, last = ledger.ended_runs(attempt.number), GENESIS
     forfeited: dict[int, dict[int, bool]] = {trial: {} for trial in {*range(len(drawn)), *runs}}
     before: dict[tuple[int, int], Played] = {}
     spoken: list[tuple[Played, Played | None]] = []
@@ -261,7 +261,7 @@ def _attempt(
         last = link.link.sha256
         if lost:
             lost.discard(ledger.receipt(last))
-        if link.kind == "episode" and link.run == runs[link.trial]:
+        if link.kind == "episode" and link.run == runs[link.trial][0]:
             is_fault = link.content.get("end_reason") == EndReason.FAULT
             forfeited[link.trial][link.episode] = is_fault
         if link.problem is not None:
@@ -282,21 +282,43 @@ def _attempt(
             continue
         yield from _episode(ledger, drawn[link.trial], attempt, team, link, found)
     yield from _feedback(ledger.competition, drawn, who, spoken)
+    yield from _end(attempt, who, chains, last)
+    if not n_broken:
+        yield from _trials(ledger, attempt, who, forfeited)
+
+
+def _end(
+    attempt: Attempt, who: str, chains: Mapping[str, str] | None, last: str
+) -> Iterator[tuple[str, str]]:
     if last != attempt.sha256:
         yield "end", f"{who}: its last links are missing"
     if chains is not None and chains.get(str(attempt.number)) != last:
         yield "chain", f"{who}: its chain is not the one that {REVEAL} names"
-    n = ledger.competition.trials.episodes
+
+
+def _trials(
+    ledger: Ledger, attempt: Attempt, who: str, forfeited: Mapping[int, Mapping[int, bool]]
+) -> Iterator[tuple[str, str]]:
+    """Whether an ended attempt is whole, and what is kept of its trials is what was played.
+
+    Args:
+        ledger: Of the competition.
+        attempt: The attempt.
+        who: Team and attempt.
+        forfeited: Of each trial the episodes of its last run, and whether each was forfeited.
+    """
+    n, runs = ledger.competition.trials.episodes, ledger.ended_runs(attempt.number)
+    kept = ledger.trial_states(attempt.number)
     for trial, own in sorted(forfeited.items()):
-        run, there = runs.get(trial, 1), len(own)
+        (run, _), there = runs.get(trial, (1, 0)), len(own)
         if attempt.ended_ns is not None and there < n:
             told = f"{there} of {counted(n, 'episode')} are there in run {run}"
             yield "trial", f"{who}, trial {trial}: {told}, and the attempt has ended"
         state = "open" if there < n else "forfeited" if any(own.values()) else "done"
-        states = [_state_text(*kept[trial])] if trial in kept else ["the trial is missing"]
-        states.append(_state_text(run, there - sum(own.values()), state))
-        if states[0] != states[1] and not n_broken:
-            yield "kept", f"{who}, trial {trial}: kept is {states[0]}, and played was {states[1]}"
+        held = _state_text(*kept[trial]) if trial in kept else "the trial is missing"
+        played = _state_text(run, there - sum(own.values()), state)
+        if held != played:
+            yield "kept", f"{who}, trial {trial}: kept is {held}, and played was {played}"
 
 
 def _state_text(run: int, episode: int, state: str) -> str:

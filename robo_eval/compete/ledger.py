@@ -393,7 +393,7 @@ class Ledger:
             raise InputError(f"{self.folder}: was given another value before, {known!r:.80}")
 
     def receipt(self, sha256: str) -> str:
-        """What a team may be told of a link: it names the link, and tells nothing of it before the end.
+        """What a team may be told of a link: it names it, and tells nothing of it before the end.
 
         It is the HMAC-SHA256 of the link's digest with the salt as key: a digest alone could be
         searched for what it hides.
@@ -401,7 +401,7 @@ class Ledger:
         return hmac.digest(self._secret.salt, sha256.encode(), "sha256").hex()
 
     def newest_receipt(self, team: Team) -> str | None:
-        """Receipt of all that a team's newest attempt has left behind; None where that is nothing."""
+        """Receipt of all that a team's newest attempt left behind; None where that is nothing."""
         past = self._read(lambda db: _past(db, team))
         return self.receipt(past[-1].sha256) if past and past[-1].sequence else None
 
@@ -873,11 +873,15 @@ class Ledger:
         """When each server was last heard of, ns since 1970, UTC, by its name."""
         return {row.name: row.seen_ns for row in self._all(_of(SERVERS))}
 
-    def runs(self, attempt: int) -> dict[int, int]:
-        """Of each trial that the chain of an attempt names the run that counts: its last."""
-        query = sa.select(LINKS.c.trial, sa.func.max(LINKS.c.run).label("run"))
-        own = query.where(LINKS.c.attempt == attempt).group_by(LINKS.c.trial)
-        return {row.trial: row.run for row in self._all(own)}
+    def ended_runs(self, attempt: int) -> dict[int, tuple[int, int]]:
+        """Of each trial that an attempt's chain names its last run, and how many episodes ended.
+
+        That run counts: a trial that was given back begins a new one by a link.
+        """
+        own, of = (LINKS.c.trial, LINKS.c.run), LINKS.c
+        n = sa.func.sum(sa.case((of.kind == "episode", 1), else_=0)).label("n")
+        query = sa.select(*own, n).where(of.attempt == attempt).group_by(*own).order_by(*own)
+        return {row.trial: (row.run, row.n) for row in self._all(query)}
 
     def trial_states(self, attempt: int) -> dict[int, tuple[int, int, str]]:
         """Run, episodes played in it and state of each trial, as servers go on from them."""

@@ -161,7 +161,8 @@ def _film(folder: Path, attempt: int, trial: int, episode: int) -> Clip:
     with Ledger.open(folder, read_only=True) as ledger:
         (ordinal,) = [one.attempt for one in ledger.attempts() if one.number == attempt]
         drawn = ledger.trials(ordinal)[trial]
-        place = ("episode", trial, ledger.runs(attempt)[trial], episode)
+        run, _ = ledger.ended_runs(attempt)[trial]
+        place = ("episode", trial, run, episode)
         links = (one for one in ledger.links(attempt))
         link = next(one for one in links if (one.kind, one.trial, one.run, one.episode) == place)
     if link.problem:

@@ -83,10 +83,10 @@ class Failed:
 @lru_cache(maxsize=64)
 def failed(ledger: Ledger, attempt: Attempt) -> tuple[Failed, ...]:
     """The episodes of an attempt that ended without success, by trial; only after the reveal."""
-    drawn, runs = ledger.trials(attempt.attempt), ledger.runs(attempt.number)
+    drawn, runs = ledger.trials(attempt.attempt), ledger.ended_runs(attempt.number)
     found: list[Failed] = []
     for link in ledger.links(attempt.number):
-        if link.kind != "episode" or link.run != runs[link.trial]:
+        if link.kind != "episode" or link.run != runs[link.trial][0]:
             continue
         row, trial = link.row, drawn[link.trial]
         if row.end_reason is EndReason.SUCCESS:
