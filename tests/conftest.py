@@ -402,7 +402,8 @@ closes: 2200-01-01T00:00:00+00:00
                 )
                 row = ledger.row(
                     turn, start_ns=1, duration_s=1.0, ticks=len(rewards), episode_return=total,
-                    quality=quality, success=end is EndReason.SUCCESS, end_reason=end, novelty=novelty,
+                    quality=quality, success=end is EndReason.SUCCESS, end_reason=end,
+                    novelty=novelty,
                 )  # fmt: skip
                 following = ledger.record(turn, row, packed(actions))
                 chance = 0.9 if turn.trial.episodes[turn.episode].is_novel else 0.1

@@ -50,7 +50,7 @@ def check_names(plan: TrialPlan, *, probed: bool = False) -> None:
 
 def _problems(task: TaskPlan) -> Iterator[tuple[str, str]]:
     """What is wrong with an entry of `tasks`: its field, and what to do."""
-    from robo_eval.core.task import known_task, unknown_in
+    from robo_eval.core.task import known_task, limit_problem, unknown_in
 
     try:
         spec = known_task(task.env)
@@ -64,8 +64,8 @@ def _problems(task: TaskPlan) -> Iterator[tuple[str, str]]:
         )
     if spec is None:
         return
-    if not spec.limit_of_gymnasium and task.max_ticks is not None:
-        yield "max_ticks", f"{task.env} has a time limit of its own; remove the key"
+    if (problem := limit_problem(spec, task.env, task.max_ticks)) is not None:
+        yield "max_ticks", problem
     if task.levels and not spec.levels():
         yield "levels", f"{task.env} has no levels; remove the key"
     for field, problem in unknown_in(spec, task.levels or ()):

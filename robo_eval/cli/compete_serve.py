@@ -82,7 +82,7 @@ def serve(
         "workers": workers, "ray": ray,
     }  # fmt: skip
     if not rehearse:
-        with opened(file, out, database) as ledger:
+        with opened(file, out, database, tries_envs=ray is None) as ledger:
             serving, tokens = _begun(ledger, team or (), policy or (), **where)
         _run(serving, tokens)
         return
@@ -127,6 +127,10 @@ def _run(serving: Serving, tokens: Mapping[str, str]) -> None:
     say(f"commitment {ledger.meta()['commitment']}")
     key = ledger.folder / KEY
     say(f"its pages are there, too: teams log in with their tokens, you with the key in {key}")
+    teams, rules = {team.name for team in ledger.teams()}, ledger.competition.trials
+    for role in ("frozen", "informed"):
+        if (name := getattr(rules, role)) not in {None, *teams}:
+            say(f"trials.{role}: no baseline and no team is called {name!r} yet")
     for name, token in tokens.items():
         say(f"token of {name}: {token}")
     sys.stdout.flush()
@@ -201,7 +205,7 @@ def practice(
     from robo_eval.core.errors import InputError
 
     with tempfile.TemporaryDirectory(prefix="robo-eval-practice-") as folder:
-        ledger = rehearsed(file, Path(folder) / "practice")
+        ledger = rehearsed(file, Path(folder) / "practice", baselines=baselines)
         if baselines and not ledger.competition.baselines:
             raise InputError(f"{file}: baselines: names none; add some, or leave out --baselines")
         if agent is None and factory is None:

@@ -132,6 +132,11 @@ class Competition(Section):
         return iso_ns(self.closes, None)
 
     @property
+    def reserved(self) -> set[str]:
+        """Names that no team may have: those of the baselines."""
+        return {policy.name for policy in self.baselines}
+
+    @property
     def parameters(self) -> dict[str, Any]:
         """All of it as plain data, every default written out."""
         return self.model_dump(mode="json")

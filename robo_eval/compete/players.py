@@ -17,16 +17,20 @@ import gymnasium
 from robo_eval.agents import load_policy
 from robo_eval.compete.client import play
 from robo_eval.compete.ledger import Ledger
+from robo_eval.compete.spaces import action_of
 from robo_eval.core.confined import Confined
-from robo_eval.core.errors import said
+from robo_eval.core.errors import InputError, PlanError, said
+from robo_eval.core.schedule import condition_keywords
+from robo_eval.core.task import limit_problem, task_of
 from robo_eval.core.trials import call_if_there
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
+    from robo_eval.compete.competition import Competition
     from robo_eval.compete.ledger import Team, Turn
     from robo_eval.compete.serving import Serving
-    from robo_eval.core.plan import PolicyPlan
+    from robo_eval.core.plan import Condition, PolicyPlan, TaskPlan
 
 _LOOK_S: Final = 30.0
 _LEAST_PRIORITY: Final = 19
@@ -59,27 +63,86 @@ def played(
         announce(f"{who}: {count} episodes of {task} played")
 
 
+# Before it begins --------------------------------------------------------------------------------
+
+
+def check_playable(
+    competition: Competition, source: str, *, envs: bool = True, baselines: bool = True
+) -> None:
+    """Make each environment once, and have each baseline act in it: before anything is begun.
+
+    Args:
+        competition: What is to be played.
+        source: What messages call it.
+        envs: Whether environments can be made on this machine.
+        baselines: Whether the baselines play as well.
+
+    Raises:
+        PlanError: If something cannot be played; the message names the field.
+    """
+    agents = []
+    for at, policy in enumerate(competition.baselines if baselines else ()):
+        where = f"{source}: baselines.{at}"
+        try:
+            agents.append((where, load_policy(policy.name, policy.factory, policy.kwargs)))
+        except InputError as err:
+            raise PlanError(f"{where}: {err}") from err
+    for at, task in enumerate(competition.tasks):
+        where = f"{source}: tasks.{at}"
+        problem = limit_problem(task_of(task.env), task.env, task.max_ticks)
+        if problem is not None:
+            raise PlanError(f"{where}.max_ticks: {problem}")
+        # Names of levels were looked up; how large a novelty may be only its environment knows.
+        novel = [one for one in competition.cells() if one.task == at and one.novelty]
+        for condition in (*novel, competition.plan().nominal(at)) if envs else ():
+            with contextlib.closing(_made(where, task, condition)) as env:
+                for who, agent in () if condition.novelty else agents:
+                    _check_acts(who, agent, task.env, env)
+
+
+def _made(where: str, task: TaskPlan, condition: Condition) -> gymnasium.Env[Any, Any]:
+    try:
+        with contextlib.redirect_stdout(sys.stderr):  # modules may print while they load
+            return gymnasium.make(task.env, **condition_keywords(task, condition))
+    except (Exception, SystemExit) as err:
+        is_unknown = isinstance(err, ImportError | gymnasium.error.UnregisteredEnv)
+        own = "env" if is_unknown or not task.kwargs else "kwargs"
+        field = "axes" if condition.novelty else own
+        raise PlanError(f"{where}.{field}: {task.env} cannot be made: {said(err)}") from err
+
+
+def _check_acts(where: str, agent: Any, name: str, env: gymnasium.Env[Any, Any]) -> None:  # noqa: ANN401
+    try:
+        observation, _ = env.reset(seed=0)
+        call_if_there(agent, "begin_trial")
+        novelty = dict(getattr(env.unwrapped, "novelty", None) or {})
+        call_if_there(agent, "begin_episode", {"novelty_indicator": None, "novelty": novelty})
+        call_if_there(agent, "reset")
+        action = agent.act(observation)
+        action_of(env.action_space, action)
+    except Exception as err:
+        why = said(err, named=not isinstance(err, InputError))
+        raise PlanError(
+            f"{where}: does not play {name}: {why}; leave it out, or name one that does"
+        ) from err
+
+
 # Baselines ---------------------------------------------------------------------------------------
 
 
 def enter_baselines(ledger: Ledger) -> None:
-    """Add the teams of the baselines that are not there yet.
-
-    Raises:
-        InputError: If one of the agents cannot be made.
-    """
-    policies = ledger.competition.baselines
-    for policy in policies:
-        load_policy(policy.name, policy.factory, policy.kwargs)
-    add_missing(ledger, [policy.name for policy in policies])
+    """Add the teams of the baselines that are not there yet."""
+    names = [policy.name for policy in ledger.competition.baselines]
+    add_missing(ledger, names, is_baseline=True)
 
 
-def add_missing(ledger: Ledger, names: Iterable[str]) -> None:
+def add_missing(ledger: Ledger, names: Iterable[str], *, is_baseline: bool = False) -> None:
     """Add the teams that are not there yet; nobody gets their tokens."""
-    known = {team.name for team in ledger.teams()}
+    reserved = set() if is_baseline else ledger.competition.reserved
+    known = {team.name for team in ledger.teams()} - reserved
     for name in names:
         if name not in known:
-            ledger.add_team(name)
+            ledger.add_team(name, is_baseline=is_baseline)
 
 
 def play_in_background(serving: Serving) -> None:

@@ -171,7 +171,9 @@ def _named(folder: Path) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def opened(file: Path, folder: Path, url: str | None = None) -> Iterator[Ledger]:
+def opened(
+    file: Path, folder: Path, url: str | None = None, *, tries_envs: bool = True
+) -> Iterator[Ledger]:
     """The ledger of a competition in a folder: a new one, or the one that was begun there.
 
     If the body fails, nothing is left of a new one, but for what a database server holds.
@@ -180,14 +182,19 @@ def opened(file: Path, folder: Path, url: str | None = None) -> Iterator[Ledger]
         file: The competition.
         folder: The folder.
         url: Of the PostgreSQL database that a new ledger is to be in; None for a file.
+        tries_envs: Whether the environments are on this machine.
 
     Raises:
-        InputError: If another competition was begun there, or elsewhere, or the file is none.
+        InputError: If another competition was begun there, or elsewhere, the file is none, or what
+            it names cannot be played.
     """
+    from robo_eval.compete.players import check_playable
+
     competition = read_competition(file)
     is_new = not (folder / FILE).exists()
     if is_new:
         check_dates(competition, str(file))
+    check_playable(competition, str(file), envs=tries_envs)
     ledger = Ledger.create(folder, competition, url) if is_new else Ledger.open(folder)
     try:
         if not is_new and url not in (None, ledger.url):
@@ -205,11 +212,20 @@ def opened(file: Path, folder: Path, url: str | None = None) -> Iterator[Ledger]
         raise
 
 
-def rehearsed(file: Path, folder: Path) -> Ledger:
+def rehearsed(file: Path, folder: Path, *, baselines: bool = True) -> Ledger:
     """The ledger of a dry run: the same competition with other seeds, open at once.
 
+    Args:
+        file: The competition.
+        folder: A new folder.
+        baselines: Whether its baselines play as well.
+
     Raises:
-        InputError: If the file is no competition.
+        InputError: If the file is no competition, or what it names cannot be played.
     """
+    from robo_eval.compete.players import check_playable
+
+    competition = read_competition(file)
+    check_playable(competition, str(file), baselines=baselines)
     changes = {"opens": None, "closes": "2200-01-01T00:00:00Z", "beacon": None}
-    return Ledger.create(folder, read_competition(file).model_copy(update=changes))
+    return Ledger.create(folder, competition.model_copy(update=changes))

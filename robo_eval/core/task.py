@@ -286,6 +286,13 @@ def known_task(env: str) -> TaskSpec | None:
     return spec
 
 
+def limit_problem(spec: TaskSpec | None, env: str, max_ticks: int | None) -> str | None:
+    """Why a task may not be given a time limit; None where it may."""
+    if spec is None or spec.limit_of_gymnasium or max_ticks is None:
+        return None
+    return f"{env} has a time limit of its own; remove the key"
+
+
 def unknown_in(
     spec: TaskSpec, levels: Iterable[int] = (), axes: Iterable[str] = ()
 ) -> Iterator[tuple[str, UnknownNameError]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from tests.unit.compete.door.conftest import Served, tiny
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    (tmp_path / "cup.yaml").write_text(tiny())
+    (tmp_path / "cup.yaml").write_text(tiny().replace(", max_ticks: 8", ""))
     return tmp_path / "cup.yaml"
 
 
@@ -53,7 +54,7 @@ def test_a_port_that_is_taken_leaves_nothing_new_and_all_that_was(file: Path) ->
 
 
 def test_a_closing_date_that_is_past_names_the_file(file: Path) -> None:
-    file.write_text(tiny().replace("2099", "2001"))
+    file.write_text(file.read_text().replace("2099", "2001"))
     with pytest.raises(InputError, match=r"cup\.yaml: closes"):
         serve(file, out=file.parent / "out", port=0)
 
@@ -62,6 +63,82 @@ def test_the_remedy_names_options_that_there_are(file: Path) -> None:
     with pytest.raises(InputError, match=r"tokens .*--allow-plain-http") as refused:
         serve(file, out=file.parent / "out", host="0.0.0.0")
     assert "--cert" not in str(refused.value)
+
+
+CART = "env: RoboEval/CartPole3D-v0"
+HERE = "tests.unit.compete.door.test_serving"
+
+
+class Speechless:
+    """An agent whose action is none."""
+
+    name, digest = "a", "0" * 64
+
+    def reset(self, seed: int | None = None) -> None:
+        pass
+
+    def act(self, observation: Any) -> str:
+        return "left"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "field"),
+    [
+        (CART, f"{CART}, kwargs: {{bolls: 0}}", "tasks.0.kwargs: .*bolls"),
+        (CART, "env: nopkg.mod:X-v0", "tasks.0.env: .*nopkg"),
+        (f"{CART}, levels: [1]", f"{CART}, axes: {{pole_mass: [-5.0]}}", "tasks.0.axes: "),
+        (CART, f"{CART}, max_ticks: 9", "tasks.0.max_ticks: .*remove the key"),
+        ("hints:", "baselines: [balancr]\nhints:", "baselines.0: .*balancer"),
+        ("hints:", "baselines: [nothing, arm-still]\nhints:", "baselines.1: does not play .*Cart"),
+        ("hints:", f"baselines: [{{name: a, factory: '{HERE}:Speechless'}}]\nhints:",
+         "baselines.0: does not play .*left"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_played_is_refused_before_anything_is_begun(
+    file: Path, old: str, new: str, field: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    good = file.read_text()
+    file.write_text(good.replace(old, new))
+    assert good != file.read_text()
+    for begin in (serve, partial(serve, rehearse=True)):
+        with pytest.raises(InputError, match=rf"cup\.yaml: {field}") as refused:
+            begin(file, out=file.parent / "cup", port=0)
+        assert len(str(refused.value).splitlines()) == 1
+    assert list(file.parent.iterdir()) == [file]
+    assert "is served" not in capsys.readouterr().out
+
+
+def test_who_is_measured_against_and_is_not_there_yet_is_told(
+    file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from robo_eval.compete.serving import Serving
+
+    monkeypatch.setattr(Serving, "run", lambda _self: None)
+    monkeypatch.setattr("robo_eval.compete.players.play_in_background", lambda _serving: None)
+    roles = "onset: 1, frozen: balancr, informed: nothing,"
+    text = file.read_text().replace("onset: 1,", roles) + "baselines: [nothing]\n"
+    file.write_text(text)
+    serve(file, out=file.parent / "cup", port=0)
+    said = capsys.readouterr().out
+    assert "trials.frozen: no baseline and no team is called 'balancr' yet" in said
+    assert "trials.informed" not in said
+
+
+@pytest.mark.parametrize("given", [{"team": ["nothing"]}, {"policy": ["nothing=ws://h:1"]}])
+def test_nobody_else_has_the_name_of_a_baseline(file: Path, given: dict[str, Any]) -> None:
+    from robo_eval.compete.ledger import Ledger
+    from robo_eval.compete.serving import opened
+
+    file.write_text(file.read_text() + "baselines: [nothing]\n")
+    with pytest.raises(InputError, match="name of a baseline"):
+        serve(file, **{"out": file.parent / "cup", "port": 0, **given})
+    with opened(file, file.parent / "cup"):
+        pass
+    with (
+        Ledger.open(file.parent / "cup") as ledger,
+        pytest.raises(InputError, match="name of a baseline"),
+    ):
+        ledger.add_team("nothing")
 
 
 @pytest.mark.parametrize("names", [["evalbox", "other"], []])
