@@ -62,7 +62,7 @@ def team(
     Examples: robo-eval compete team runs/open alice; robo-eval compete team runs/open bob --revoke
     """
     from robo_eval.compete.competition import moment_text
-    from robo_eval.compete.ledger import Ledger
+    from robo_eval.compete.ledger import REVEAL, Ledger
 
     with Ledger.open(folder) as ledger:
         if revoke:
@@ -71,13 +71,20 @@ def team(
                 print_json({"team": name, "revoked": True})
             elif before is None:
                 say(f"{name}: withdrawn; its token works no more")
+                if "revealed_ns" in ledger.meta():
+                    say(f"{REVEAL} names it as one that takes part: write it again, and publish it")
+                    next_steps(f"robo-eval compete reveal {quoted(folder)}")
             else:
                 say(f"{name}: nothing changed; it was withdrawn at {moment_text(before)}")
             return
         token = ledger.add_team(name)
+        closes = ledger.competition.closes_ns
+        is_late = ledger.now() >= closes
     if json:
         print_json({"team": name, "token": token})
         return
+    if is_late:
+        say(f"note: no attempt begins after the closing date, {moment_text(closes)}")
     say(f"{name}: added; this token is shown once, send it to the team and to nobody else")
     typer.echo(token)
 
@@ -105,10 +112,29 @@ def close(folder: FolderArgument) -> None:
     from robo_eval.compete.ledger import Ledger
 
     with Ledger.open(folder) as ledger:
-        n = sum(attempt.ended_ns is None for attempt in ledger.attempts())
+        meta, names = ledger.meta(), {team.number: team.name for team in ledger.teams()}
+        played = [(names[one.team], one.attempt, one.ended_ns) for one in ledger.attempts()]
         ledger.close()
-    say(f"{folder}: closed; {counted(n, 'open attempt')} forfeited")
-    next_steps(f"robo-eval compete reveal {quoted(folder)}")
+    forfeited = [f"{name} (attempt {number})" for name, number, ended in played if ended is None]
+    if "closed_ns" in meta:
+        say(f"{folder}: was closed already; nothing changed")
+    else:
+        which = f": {', '.join(forfeited)}" if forfeited else ""
+        say(f"{folder}: closed; {counted(len(forfeited), 'open attempt')} forfeited{which}")
+        ended = {(name, number) for name, number, ended_ns in played if ended_ns is not None}
+        missing = sorted(
+            f"{name} (attempt {number})"
+            for name in ledger.competition.reserved & {*names.values()}
+            for number in {number for _, number, _ in played}
+            if (name, number) not in ended
+        )
+        if missing:
+            say(
+                f"note: baselines that had not played to the end: {', '.join(missing)}; numbers"
+                " that rest on them are missing"
+            )
+    then = "check" if "revealed_ns" in meta else "reveal"
+    next_steps(f"robo-eval compete {then} {quoted(folder)}")
 
 
 def reveal(

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from robo_eval.compete.competition import Competition
+from robo_eval.compete.competition import Competition, moment_text
 from robo_eval.compete.draw import TrialDraw
 from robo_eval.compete.ledger import (
     FILE,
@@ -222,7 +222,16 @@ def _standing(ledger: Ledger, revealed: dict[str, Any] | None) -> Iterator[str]:
         for name in sorted({*then[who], *now[who]}):
             old, new = then[who].get(name), now[who].get(name)
             if old != new:
-                yield f"{who}: {name} is {new!r:.80}, and {REVEAL} names {old!r:.80}"
+                told = f"{_said(name, new)}, and {REVEAL} names {_said(name, old)}"
+                yield f"{who}: {name} is {told}"
+
+
+def _said(name: str, value: object) -> str:
+    """A value of a standing; a moment with its date as well."""
+    date = ""
+    with suppress(ValueError, TypeError, OverflowError):
+        date = f" ({moment_text(int(value))})" if name.endswith("_ns") else ""  # type: ignore[call-overload]
+    return f"{value!r:.80}{date}"
 
 
 def _summed(told: Iterable[tuple[str, str]]) -> Iterator[str]:

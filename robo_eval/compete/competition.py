@@ -14,6 +14,7 @@ from robo_eval.core.errors import InputError, PlanError
 from robo_eval.core.plan import Condition, PolicyPlan, TaskPlan, TrialPlan, check_apart
 from robo_eval.core.task import known_task, unknown_in
 from robo_eval.core.trials import TrialsPlan
+from robo_eval.core.wording import counted
 from robo_eval.core.yaml_form import (
     Count,
     Section,
@@ -210,6 +211,29 @@ def check_dates(competition: Competition, source: str) -> None:
             f"{source}: closes: {competition.closes} is past, now it is {moment_text(now)};"
             " name a later date"
         )
+
+
+def check_sense(competition: Competition, source: str) -> None:
+    """Refuse numbers of which one can never matter because of another, before anything is begun.
+
+    Raises:
+        PlanError: If there are any; the message names the field.
+    """
+    limits, n = competition.limits, competition.trials.episodes
+    problem = None
+    if not competition.name.isprintable():
+        problem = f"name: is one line of text, given {competition.name!r:.80}"
+    elif competition.feedback > n:
+        problem = (
+            f"feedback: {competition.feedback} is more than the {counted(n, 'episode')} of a trial"
+        )
+    elif limits.episode_s > limits.trial_s and "episode_s" in limits.model_fields_set:
+        problem = (
+            f"limits.episode_s: {limits.episode_s:g} is longer than a whole trial may take,"
+            f" {limits.trial_s:g}"
+        )
+    if problem:
+        raise PlanError(f"{source}: {problem}")
 
 
 def moment_text(time_ns: int) -> str:

@@ -313,8 +313,8 @@ def token_of(url: str, token: str | None) -> str:
     found = token or os.environ.get(TOKEN, "")
     if not found:
         raise InputError(
-            f"{url}: a token is needed: give `token`, or set {TOKEN}; the organiser makes one by"
-            " `robo-eval compete team DIR NAME`"
+            f"{url}: a token is needed: give `token` (--token on a command line), or set {TOKEN};"
+            " the organiser makes one by `robo-eval compete team DIR NAME`"
         )
     try:
         check_token(found)

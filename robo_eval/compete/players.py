@@ -16,6 +16,7 @@ import gymnasium
 
 from robo_eval.agents import load_policy
 from robo_eval.compete.client import play
+from robo_eval.compete.competition import check_sense
 from robo_eval.compete.ledger import Ledger
 from robo_eval.compete.spaces import action_of
 from robo_eval.core.confined import Confined
@@ -56,11 +57,13 @@ def played(
     token = secrets.token_urlsafe(24)
     serving.house.passes[token] = team
     serving.wait()
+    own = [one for one in serving.house.ledger.attempts() if one.team == team.number]
+    before = ", the others before this start" if own and not own[-1].ended_ns else ""
     for task in dict.fromkeys(task.env for task in serving.house.competition.tasks):
         env = gymnasium.make("RoboEval/Remote-v0", url=serving.url, token=token, task=task)
         with contextlib.closing(env):
             count = play(env, agent_for(env.action_space))
-        announce(f"{who}: {count} episodes of {task} played")
+        announce(f"{who}: {count} episodes of {task} played{before}")
 
 
 # Before it begins --------------------------------------------------------------------------------
@@ -80,6 +83,7 @@ def check_playable(
     Raises:
         PlanError: If something cannot be played; the message names the field.
     """
+    check_sense(competition, source)
     agents = []
     for at, policy in enumerate(competition.baselines if baselines else ()):
         where = f"{source}: baselines.{at}"

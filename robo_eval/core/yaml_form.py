@@ -149,6 +149,7 @@ _WANTED: Final = {
     "model_type": "must be a mapping of keys to values",
     "missing": "is missing",
     "too_short": "must name at least one",
+    "string_too_short": "must not be empty",
     "string_pattern_mismatch": "must consist of letters, digits, '.', '_', '+' and '-' only",
 }
 """What pydantic's kinds of error mean to somebody who writes YAML."""

@@ -117,7 +117,7 @@ def check_address(
     if is_tls or allow_plain or _is_this_machine(host):
         return
     raise InputError(
-        f"host {host}: passwords and tokens would cross the network in the clear; give {remedy}"
+        f"host {host}: secrets such as tokens would cross the network in the clear; give {remedy}"
         "--allow-plain-http if something else encrypts the way"
     )
 

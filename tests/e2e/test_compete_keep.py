@@ -68,6 +68,39 @@ def test_the_table_names_attempts_and_says_once_what_no_team_has(quick_cli, cont
     assert "AIQ: no study of these levels is named" in table
 
 
+def test_who_closes_is_told_whom_it_ends_and_what_comes_next(quick_cli, contest, tmp_path):
+    text = contest.parse(baselines=["nothing"])
+    with Ledger.create(tmp_path / "c", text) as ledger:
+        ledger.add_team("nothing", is_baseline=True)
+        ledger.claim(contest.team(ledger, "alice"), "s")
+        contest.team(ledger, "zoe")
+    done = quick_cli("compete", "close", "c").out
+    assert "1 open attempt forfeited: alice (attempt 1)" in done
+    assert "not played to the end: nothing (attempt 1)" in done
+    again = quick_cli("compete", "close", "c").out
+    assert "closed already" in again
+    assert "compete reveal" in again
+    assert quick_cli("compete", "reveal", "c").code == 0
+    assert "compete check" in quick_cli("compete", "close", "c").out
+    # Who is withdrawn after that is told so, and `check` names dates.
+    assert "compete reveal c" in quick_cli("compete", "team", "c", "zoe", "--revoke").out
+    checked = quick_cli("compete", "check", "c", "--replays", "0")
+    assert checked.code == 1
+    assert " UTC)" in checked.out
+    assert quick_cli("compete", "reveal", "c").code == 0
+    assert quick_cli("compete", "check", "c", "--replays", "0").code == 0
+
+
+def test_who_is_added_after_the_closing_date_is_told_so(quick_cli, contest, tmp_path):
+    Ledger.create(tmp_path / "c", contest.parse()).close_connection()
+    assert "closing date" not in quick_cli("compete", "team", "c", "early").out
+    file = tmp_path / "c" / "competition.yaml"
+    file.write_text(file.read_text().replace("2200-", "2001-"))  # as if time had passed
+    told = quick_cli("compete", "team", "c", "late").out.splitlines()
+    assert any("no attempt begins after the closing date" in line for line in told)
+    assert len(told[-1]) >= 20
+
+
 def test_a_beacon_is_given_by_a_verb(quick_cli, contest, tmp_path):
     Ledger.create(tmp_path / "c", contest.parse(beacon="a lottery")).close_connection()
     assert quick_cli("compete", "beacon", "c", "1 2 3").code == 0
