@@ -181,15 +181,15 @@ def test_what_is_drawn_of_a_row_is_compared_with_the_draw(ledger, contest):
 
 
 def test_what_the_environment_says_of_its_novelty_is_compared(copy):
-    from robo_eval.compete.replay import differences, own_novelty, unpacked
+    from robo_eval.compete.replay import differences, own_novelty
 
     with Ledger.open(copy, read_only=True) as ledger:
         (trial,) = ledger.trials()
         link = next(one for one in ledger.links(1) if one.episode == 1)
-        actions, task = unpacked(link.actions), ledger.competition.tasks[0]
         assert own_novelty(link.row)
-        row = replace(link.row, novelty={**link.row.novelty, "level": 9})
-        (told,) = differences(trial, 1, row, actions, task)
+        novelty = json.dumps({**link.row.novelty, "level": 9})
+        other = replace(link, content={**link.content, "novelty": novelty})
+        (told,) = differences(trial, other, ledger.competition.tasks[0])
     assert told.startswith("novelty is")
 
 

@@ -44,9 +44,7 @@ def test_nothing_hidden_is_in_any_byte_of_a_page(cup: Any, come: Any) -> None:
     hidden = cup.secrets() | {"level 6", "parameters", "novelty began"}
     assert len(hidden) > 8
     # What is known of an attempt again and again gives each of its episodes.
-    bob = text_of(own["bob"].score)
-    assert bob != text_of(own["alice"].score)
-    hidden.add(bob)
+    hidden |= {text_of(own["bob"].score)} - {text_of(own["alice"].score)}
     for name in ("", "alice", "bob", "organiser"):
         visitor = come(name)
         for path in PATHS:
