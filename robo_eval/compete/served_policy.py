@@ -3,26 +3,44 @@
 from __future__ import annotations
 
 import contextlib
+import math
+import resource
+import secrets
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import gymnasium
 import numpy as np
 
-from robo_eval.compete.players import add_missing, played
+from robo_eval.agents.wire import MAX_CHUNK
+from robo_eval.compete.client import play
+from robo_eval.compete.link import SaidNoError, rules_of
+from robo_eval.compete.players import add_missing
+from robo_eval.core.confined import Confined
 from robo_eval.core.errors import InputError, MissingExtraError, RoboEvalError, pip_install, said
+from robo_eval.core.trials import call_if_there
 
 if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
     from robo_eval.compete.serving import Serving
 
 OPENPI: Final = "openpi+"
 """What the url of a policy in openpi's framing begins with."""
 _KINDS: Final = "biufSU"
 _TIMEOUT_S: Final = 60.0
+_PAUSE_S: Final = 5.0
+"""After so long a policy that failed, or may not play yet, is called again."""
+_MOST_BYTES: Final = 16 * 2**20
+"""A longer answer is not taken."""
+_MEMORY_BYTES: Final = 4 * 2**30
+"""What the process that calls a policy may have; small parts of an answer need much."""
+_ENDED: Final = ("closed", "no_attempts", "withdrawn", "finished", "revealed")
+"""Codes and states of a team that plays no more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +68,7 @@ class Calls:
         return cls(urls)
 
     def begin(self, serving: Serving, announce: Callable[[str], None]) -> None:
-        """Call each of them in a thread of its own, as soon as the server answers.
+        """Call each of them from a process of its own, as soon as the server answers.
 
         Raises:
             InputError: If one cannot be the name of a team.
@@ -62,12 +80,78 @@ class Calls:
 
 
 def _called(serving: Serving, name: str, url: str, announce: Callable[[str], None]) -> None:
-    try:
-        (team,) = [team for team in serving.house.ledger.teams() if team.name == name]
-        played(serving, team, partial(policy_at, url), announce, name)
-    except Exception as err:  # noqa: BLE001 - of whatever answers there; others go on
-        why = err if isinstance(err, RoboEvalError) else f"{url}: {said(err)}"
-        announce(f"{name}: {why}")
+    """Have a policy called until it has played all; tell what its process says, each thing once."""
+    token, told = secrets.token_urlsafe(24), ""
+    (team,) = [team for team in serving.house.ledger.teams() if team.name == name]
+    serving.house.passes[token] = team
+    with contextlib.suppress(RoboEvalError):  # of a server that does not start, which says so
+        serving.wait()
+        tasks = list(dict.fromkeys(task.env for task in serving.house.competition.tasks))
+        while True:
+            given = (serving.url, token, url, tasks, _PAUSE_S)
+            process = Confined(_go_on, *given, forks=False)
+            serving.at_end(process.end)
+            with contextlib.suppress(EOFError, OSError):
+                while (line := process.pipe.recv()) is not None:
+                    if line != told:
+                        announce(f"{name}: {line}")
+                    told = line
+                return
+            if serving.is_stopping:
+                return
+            announce(f"{name}: {url}: the process that calls it has ended; it is begun again")
+            time.sleep(_PAUSE_S)
+
+
+def _go_on(
+    _hears: Connection, speaks: Connection, url: str, token: str, policy: str, tasks: list[str],
+    pause_s: float,
+) -> None:  # fmt: skip
+    """Let a policy play as a client of the server, again after each failure; then say None."""
+    resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY_BYTES, _MEMORY_BYTES))
+    while tasks:
+        try:
+            standing = rules_of(url, path="/v1/me", token=token)
+            if standing["state"] in ("ready", "playing", "late"):
+                count = _played(url, token, policy, tasks[0])
+                speaks.send(f"{count} episodes of {tasks.pop(0)} played")
+                continue
+            line = standing["sentence"]
+            if standing["state"] in _ENDED:
+                tasks = []
+        except Exception as err:  # noqa: BLE001 - of whatever answers there; it may mend itself
+            code = err.code if isinstance(err, SaidNoError) else ""
+            if code in _ENDED:
+                tasks = []
+            elif code == "unfinished":  # an episode of another task is under way
+                tasks.append(tasks.pop(0))
+            line = str(err) if isinstance(err, RoboEvalError) else f"{policy}: {said(err)}"
+        speaks.send(f"{line.rstrip('.')}; it is called again" if tasks else line)
+        time.sleep(pause_s if tasks else 0.0)
+    speaks.send(None)
+
+
+def _played(url: str, token: str, policy: str, task: str) -> int:
+    """Let a policy play what is left of a task, if it answers; how many episodes that was.
+
+    The first answer is to an observation of an episode that does not count, so that no attempt
+    begins with a policy that is not there.
+    """
+
+    def entered(*, rehearsal: bool) -> Any:  # noqa: ANN401 - an environment to be closed
+        made = gymnasium.make(
+            "RoboEval/Remote-v0", url=url, token=token, task=task, rehearsal=rehearsal
+        )
+        return contextlib.closing(made)
+
+    with contextlib.ExitStack() as opened:
+        with entered(rehearsal=True) as env:
+            agent = policy_at(policy, env.action_space)
+            opened.callback(call_if_there, agent, "close")
+            observation, _ = env.reset()
+            agent.reset()
+            env.step(agent.act(observation))
+        return play(opened.enter_context(entered(rehearsal=False)), agent)
 
 
 def policy_at(url: str, actions: gymnasium.Space[Any]) -> Any:  # noqa: ANN401 - a policy
@@ -114,7 +198,7 @@ class OpenPiPolicy:
         try:
             # Its server answers nothing while it computes, pings neither.
             self._socket = self._opened.enter_context(
-                connect(url, compression=None, max_size=None, ping_timeout=None, proxy=None)
+                connect(url, compression=None, max_size=_MOST_BYTES, ping_timeout=None, proxy=None)
             )
             self._received()  # what it says of itself comes first
         except (OSError, EOFError) as err:
@@ -138,8 +222,12 @@ class OpenPiPolicy:
             self._socket.send(self._msgpack.packb(asked, default=pack_array))
             answer = self._received()
             found = answer.get("actions") if isinstance(answer, dict) else None
-            if not isinstance(found, np.ndarray) or found.ndim != 2 or not len(found):
-                raise InputError(f"{self._url}: its answer has no array `actions` of two axes")
+            is_array = isinstance(found, np.ndarray) and found.ndim == 2 and found.size
+            if not is_array or len(found) > MAX_CHUNK:
+                raise InputError(
+                    f"{self._url}: its answer has no array `actions` of two axes with 1 to"
+                    f" {MAX_CHUNK} rows"
+                )
             self._chunk.extend(found)
         return self._action(self._chunk.popleft())
 
@@ -194,6 +282,7 @@ def unpack_array(form: dict[Any, Any]) -> Any:  # noqa: ANN401 - what was packed
     if b"__npgeneric__" in form:
         return dtype.type(form[b"data"])
     shape = [int(size) for size in form[b"shape"]]
-    if min(shape, default=0) < 0 or len(form[b"data"]) != dtype.itemsize * int(np.prod(shape)):
+    size = dtype.itemsize * math.prod(shape)  # of Python's numbers, which do not overflow
+    if min(shape, default=0) < 0 or len(form[b"data"]) != size:
         raise ValueError(f"{len(form[b'data'])} bytes are no array of {dtype} and shape {shape}")
     return np.frombuffer(form[b"data"], dtype).reshape(shape).copy()

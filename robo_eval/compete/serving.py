@@ -136,6 +136,11 @@ class Serving:
         with contextlib.suppress(CheckFailedError, SystemExit):
             self.run()
 
+    @property
+    def is_stopping(self) -> bool:
+        """Whether it was told to stop."""
+        return bool(self._server.should_exit)
+
     def at_end(self, call: Callable[[], None]) -> None:
         """Have something done when it has ended."""
         self._stack.callback(call)
