@@ -13,8 +13,11 @@ from typing import Any, Final
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.protocol import State
 
+from robo_eval.compete.budget import CONTROLLED, Budget
+
 DIRECT: Final = "robo_eval.direct"
 """Name of the extension by which an application finds it in the scope of a connection."""
+_SMALL: Final = 1024
 
 
 class Direct(WebSocketsSansIOProtocol):
@@ -25,6 +28,31 @@ class Direct(WebSocketsSansIOProtocol):
     """
 
     taker: Callable[[str | bytes], bool] | None = None
+
+    def __init__(self, *given: Any, **named: Any) -> None:  # noqa: ANN401 - of uvicorn
+        super().__init__(*given, **named)
+        self._controlled = Budget(*CONTROLLED)
+
+    def _count(self) -> None:
+        """Hang up on who sends too many frames that are no messages, or does not read answers."""
+        if self._controlled.take("") or not self.writable.is_set():
+            self.transport.abort()
+
+    def handle_ping(self) -> None:
+        """Answer, for a while."""
+        self._count()
+        super().handle_ping()
+
+    def handle_pong(self, event: Any) -> None:  # noqa: ANN401 - of websockets
+        """Hear an answer to a ping."""
+        self._count()
+        super().handle_pong(event)
+
+    def handle_cont(self, event: Any) -> None:  # noqa: ANN401 - of websockets
+        """A further part of a message; nobody needs many small ones."""
+        if len(event.data) < _SMALL:
+            self._count()
+        super().handle_cont(event)
 
     def handle_connect(self, event: Any) -> None:  # noqa: ANN401 - of websockets
         """Tell the application where it is."""

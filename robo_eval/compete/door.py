@@ -15,11 +15,14 @@ from typing import Annotated, Any, Final
 from fastapi import Depends, FastAPI, HTTPException, Request
 from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import BaseModel
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 import robo_eval
 from robo_eval.compete import shown
 from robo_eval.compete.arena import at_once
+from robo_eval.compete.budget import Budget
 from robo_eval.compete.direct import DIRECT, Direct
 from robo_eval.compete.house import House
 from robo_eval.compete.ledger import Team
@@ -60,6 +63,7 @@ def make_app(house: House, names: Iterable[str]) -> FastAPI:
         lifespan=lifespan,
     )
     app.state.house = house
+    app.add_middleware(_Paced, budget=house.asked)
     app.add_middleware(Guarded, names=names, most_message=house.limits.message_bytes)
 
     @app.get("/v1/competition")
@@ -95,6 +99,24 @@ def make_app(house: House, names: Iterable[str]) -> FastAPI:
     return app
 
 
+class _Paced:
+    """Has requests over HTTP wait for their turn, so that who asks too much slows nobody down."""
+
+    def __init__(self, app: ASGIApp, budget: Budget) -> None:
+        self._app = app
+        self._budget = budget
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        app = self._app
+        if scope["type"] == "http" and not await self._budget.turn(_address(scope)):
+            app = PlainTextResponse("too many requests from this address; ask less often\n", 429)
+        await app(scope, receive, send)
+
+
+def _address(scope: Scope) -> str:
+    return str((scope.get("client") or ["unknown"])[0])
+
+
 class _Said(BaseModel):
     detail: str
 
@@ -127,24 +149,6 @@ def _token(shown: Iterable[str]) -> str:
     return token.strip() if kind.lower() == "bearer" else ""
 
 
-class Pace:
-    """Holds a team to a number of steps a second, on the average."""
-
-    def __init__(self, steps_per_s: float | None) -> None:
-        self.per_s = steps_per_s
-        self._free_s = 0.0
-
-    async def wait(self, steps: int) -> None:
-        """Wait until so many steps are due."""
-        if self.per_s is None:
-            return
-        now_s = asyncio.get_running_loop().time()
-        self._free_s = max(self._free_s, now_s - 1.0)  # a second that was not used may be made up
-        if self._free_s > now_s:
-            await asyncio.sleep(self._free_s - now_s)
-        self._free_s += steps / self.per_s
-
-
 class Caller:
     """One connection that plays.
 
@@ -158,7 +162,6 @@ class Caller:
         self._socket = socket
         self._number = next(house.numbers)
         self._grid_s = house.competition.answer_grid_ms / 1000.0
-        self._pace = Pace(house.limits.steps_per_s)
         self._closing: asyncio.Task[None] | None = None
         self._line: Direct | None = None
 
@@ -200,11 +203,16 @@ class Caller:
         house, headers = self._house, self._socket.headers
         token = _token(headers.getlist("authorization"))
         team = await house.team_of(token)
+        # A name has no address's form, so that no team can be taken for one.
+        who = _address(self._socket.scope) if team is None else f"team {team.name}"
+        is_due = await house.connected.turn(who)
         problem = None
         if "origin" in headers:
             problem = JSONResponse({"detail": "web pages may not play"}, 403)
         elif team is None:
             problem = JSONResponse({"detail": _nobody(token)}, 401)
+        elif not is_due:
+            problem = JSONResponse({"detail": "too many connections; open fewer"}, 429)
         elif house.open[team.name] >= house.limits.connections:
             most = house.limits.connections
             problem = JSONResponse({"detail": f"a team may have {most} connections"}, 429)
@@ -222,13 +230,15 @@ class Caller:
         try:
             if not isinstance(message, Hello):
                 raise RefusedError("order", "hello comes first")
+            if message.rehearsal and not await self._house.may_rehearse(team):
+                raise RefusedError("busy", "too many rehearsals; wait a minute")
             room = await self._house.enter(team, message, self._number)
         except RefusedError as err:
             err.ends, err.number = True, message.id
             raise
         await self._send(await room.welcome(message))
         self._line = self._socket.scope["extensions"].get(DIRECT)
-        if self._line is not None and not self._grid_s and self._pace.per_s is None:
+        if self._line is not None and not self._grid_s and self._house.steps.per_s is None:
             self._line.taker = partial(self._taken, room, team, self._line)
         return room
 
@@ -278,7 +288,7 @@ class Caller:
 
     async def _answer(self, room: Room, message: Message) -> str | bytes:
         begin_s = room.heard_s = time.monotonic()
-        await self._pace.wait(len(getattr(message, "trials", ())))
+        await self._house.steps.turn(room.team.name, len(getattr(message, "trials", ())))
         if room.connection != self._number:
             raise WebSocketDisconnect(REPLACED)
         frame = await room.answer(message)

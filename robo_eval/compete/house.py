@@ -18,7 +18,15 @@ from gymnasium import Space
 
 import robo_eval
 from robo_eval.compete.arena import Arena
-from robo_eval.compete.draw import EpisodeDraw, Secret, cells_of, draw
+from robo_eval.compete.budget import (
+    ASKED,
+    CONNECTED,
+    REHEARSED,
+    REHEARSED_S,
+    Budget,
+    paced,
+)
+from robo_eval.compete.draw import EpisodeDraw, Secret, TrialDraw, cells_of, draw
 from robo_eval.compete.ledger import Ledger, Refusal, Team, Turn
 from robo_eval.compete.link import REPLACED_TEXT
 from robo_eval.compete.messages import MOST_TRIALS, PROTOCOL, Hello, RefusedError
@@ -48,6 +56,10 @@ class House:
         actions: The action space of each task.
         problem: Why it could not start.
         passes: Tokens of the server's own players, which are of this process alone.
+        asked: Requests of each address.
+        connected: Connections that each team opens, or each address without one.
+        steps: Of each team, over all its connections.
+        slowest_s: How long the worlds of a trial take to be made.
     """
 
     def __init__(self, ledger: Ledger, arena: Arena, name: str) -> None:
@@ -60,7 +72,12 @@ class House:
         self.actions: Sequence[Space[Any]] = ()
         self.passes: dict[str, Team] = {}
         self.open: Counter[str] = Counter()
+        self.asked, self.connected = Budget(*ASKED), Budget(*CONNECTED)
+        self.steps = paced(self.limits.steps_per_s)
+        self._rehearsed = Budget(*REHEARSED)
+        self.slowest_s = REHEARSED_S
         self._name = name
+        self._usual: Mapping[int, TrialDraw] = {}
         self._meta: Mapping[str, str] = {}
         self.problem = ""
         self._rooms: dict[str, Room] = {}
@@ -78,6 +95,8 @@ class House:
             self.tasks = await self.arena.spaces(self.competition.tasks)
             self.actions = [space_of(task["action_space"]) for task in self.tasks]
             await self.store(self.ledger.serve, self._name)
+            drawn = await self.store(draw, self.competition, Secret.new())
+            self._usual = {one.task: one for one in reversed(drawn)}
             self._meta = await self.store(self.ledger.meta)
         except RoboEvalError as err:
             self.problem = str(err)
@@ -175,6 +194,10 @@ class House:
                 room = self._rooms[team.name] = Room(self, team, turns, hello)
             return self._admit(room, connection)
 
+    async def may_rehearse(self, team: Team) -> bool:
+        """Have a team wait for its turn to rehearse; False if that would take too long."""
+        return await self._rehearsed.turn(team.name, max(1.0, self.slowest_s / REHEARSED_S))
+
     async def given_back(self, team: Team, turn: Turn, why: str) -> Turn | None:
         """A turn of a trial that starts again by our fault; None if it was ended meanwhile."""
         _LOG.warning("a trial of team %s is given back: %s", team.name, why)
@@ -238,7 +261,7 @@ class House:
         """One episode without novelty, of a seed that nobody has promised."""
         tasks = [task.env for task in self.competition.tasks]
         index = 0 if hello.task is None else tasks.index(hello.task)
-        trial = next(one for one in draw(self.competition, Secret.new()) if one.task == index)
+        trial = self._usual[index]
         episode = EpisodeDraw(secrets.randbelow(2**31), is_novel=False)
         usual = trial.nominal_keywords
         trial = replace(trial, keywords=usual, onset=None, onset_tick=None, episodes=(episode,))

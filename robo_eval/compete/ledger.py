@@ -539,11 +539,18 @@ class Ledger:
                 " connection first",
                 "elsewhere",
             )
+        # All at once, and nothing where nothing changes: there may be thousands.
+        free = (TRIALS.c.attempt == attempt.number, TRIALS.c.state == "open")
+        taken = TRIALS.c.server.is_(None) | TRIALS.c.server.not_in({server, *others})
+        db.execute(sa.update(TRIALS).where(*free, taken).values(server=server))
+        turns = []
         for row in mine:
             due = None if row.began_ns is None else self._due(row.began_ns)
-            _change(db, row, server=server, due_ns=due)
-        rows = db.execute(_of(TRIALS, attempt=attempt.number, state="open", server=server)).all()
-        return [self._turn(db, attempt, team.name, row) for row in rows]
+            if due is not None:
+                _change(db, row, due_ns=due)
+            turn = self._turn(db, attempt, team.name, row)
+            turns.append(replace(turn, server=server, due_ns=due))
+        return turns
 
     def _check_may_play(self, db: sa.Connection) -> None:
         opens = self.competition.opens_ns

@@ -34,6 +34,9 @@ _TICK_CAP: Final = 100_000
 _LENGTH: Final = struct.Struct("<I")
 _READ: Final = 2**16
 _CONNECT_S: Final = 30.0
+_LONG_S: Final = 0.001
+"""After a longer part others who play have as much time for their messages to come."""
+_ACTIVE_S: Final = 1.0
 _PART_S: Final = 0.0003
 """How long a team's job is gone on with before others have their turn; a step may take longer."""
 
@@ -139,18 +142,23 @@ def opened(buffer: bytearray, kind: type[_Message]) -> Iterator[_Message]:
 class World:
     """The environments of one trial, and the episode that is played in them.
 
-    Both are made and tried before the first episode, so that no answer takes longer because an
-    environment is new. Those that a trial does not use are made as well, which tells nothing.
+    All are made and tried by `make`, before the first episode, so that no later answer takes longer
+    because an environment is new. Those that a trial does not use are made as well.
     """
 
     def __init__(self, setting: Setting) -> None:
+        self._setting = setting
         self._task = setting.task
-        self._envs = [
-            gymnasium.make(setting.task.env, disable_env_checker=True, **dict(keywords))
-            for keywords in setting.keywords
-        ]
-        for env in self._envs:
+        self._envs: list[gymnasium.Env[Any, Any]] = []
+
+    def make(self) -> Iterator[None]:
+        """Make the environments, in parts between which others may have their turn."""
+        for keywords in self._setting.keywords:
+            env = gymnasium.make(self._task.env, disable_env_checker=True, **dict(keywords))
+            self._envs.append(env)
+            yield
             env.reset(seed=0)
+            yield
         novelty = getattr(self._envs[-1].unwrapped, "novelty", None) or {}
         self._words = {**novelty, **novelty.get("truth", {})}
         self.env = self._envs[0]
@@ -254,7 +262,10 @@ class Stand:
                 yield None
                 end_s = time.perf_counter() + _PART_S
             try:
-                seen += self._do(job, place, given, ended)
+                if job.kind == "open":
+                    yield from self._open((job.room, place), given)
+                else:
+                    seen += self._do(job, place, given, ended)
             except Exception as err:  # noqa: BLE001 - a world that breaks is told, and the next goes on
                 broken[place] = said(err)
                 if job.kind in ("reset", "step"):
@@ -278,11 +289,17 @@ class Stand:
             seen, end = self._worlds[key].step(given, place)
             ended += [] if end is None else [end]
             return [seen]
+        self._close(key)
+        return []
+
+    def _open(self, key: tuple[int, int], setting: Setting) -> Iterator[None]:
+        self._close(key)
+        self._worlds[key] = world = World(setting)
+        yield from world.make()
+
+    def _close(self, key: tuple[int, int]) -> None:
         if key in self._worlds:
             self._worlds.pop(key).close()
-        if job.kind == "open":
-            self._worlds[key] = World(given)
-        return []
 
     def _answered(self, job: Job, seen: Sequence[tuple[Any, ...]]) -> str | bytes:
         observations: Any = [one[0] for one in seen]
@@ -334,12 +351,20 @@ class _Queue:
     def __init__(self) -> None:
         self._waiting: dict[int, deque[Iterator[Answer | None]]] = {}
         self._had_s: defaultdict[int, float] = defaultdict(float)
+        self._seen_s: dict[int, float] = {}
         self._now_s = 0.0
 
     def __len__(self) -> int:
         return len(self._waiting)
 
+    def is_shared(self, room: int) -> bool:
+        """Whether another team has asked for something a moment ago."""
+        since_s = time.monotonic() - _ACTIVE_S
+        self._seen_s = {one: at for one, at in self._seen_s.items() if at > since_s}
+        return bool(self._seen_s.keys() - {room})
+
     def add(self, room: int, job: Iterator[Answer | None]) -> None:
+        self._seen_s[room] = time.monotonic()
         if room not in self._waiting:
             self._waiting[room] = deque()
             self._had_s[room] = max(self._had_s[room], self._now_s)
@@ -379,9 +404,12 @@ def _work(line: socket.socket) -> None:
         room, todo = queue.next()
         begin_s = time.perf_counter()
         answer = next(todo)
-        queue.count(room, time.perf_counter() - begin_s, is_done=answer is not None)
+        took_s = time.perf_counter() - begin_s
+        queue.count(room, took_s, is_done=answer is not None)
         if answer is not None:
             line.sendall(enclosed(answer))
+        if took_s > _LONG_S and queue.is_shared(room):
+            poll.poll(1e3 * took_s)
 
 
 def work_far(host: str, port: int, key: bytes) -> None:

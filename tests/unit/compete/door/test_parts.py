@@ -15,7 +15,7 @@ from gymnasium import spaces
 from hypothesis import given
 from hypothesis import strategies as st
 
-from robo_eval.compete.door import Pace
+from robo_eval.compete.budget import paced
 from robo_eval.compete.link import checked_url
 from robo_eval.compete.practice import agent_made_by
 from robo_eval.compete.served_policy import Calls, OpenPiPolicy, pack_array, unpack_array
@@ -114,10 +114,10 @@ def test_a_pace_makes_up_for_a_second_at_most() -> None:
     import asyncio
 
     async def waited() -> float:
-        pace = Pace(1000.0)
+        pace = paced(1000.0)
         begin_s = asyncio.get_running_loop().time()
         for _ in range(60):
-            await pace.wait(20)  # 1200 steps, of which 1000 are free
+            await pace.turn("a", 20)  # 1200 steps, of which 1000 are free
         return asyncio.get_running_loop().time() - begin_s
 
     # In a thread of its own: a browser of other tests has the loop of this one.
@@ -213,7 +213,7 @@ class Acts:
 
 def test_what_practises_needs_no_more_than_to_act() -> None:
     assert agent_made_by(f"{__name__}:Acts").act(None) == 0
-    with pytest.raises(InputError, match=r"test_parts:Pace.*(without act|fails)"):
-        agent_made_by(f"{__name__}:Pace")
+    with pytest.raises(InputError, match=r"test_parts:OpenPiPolicy.*(without act|fails)"):
+        agent_made_by(f"{__name__}:OpenPiPolicy")
     with pytest.raises(InputError, match=r"dict without act\(observation\)"):
         agent_made_by("builtins:dict")
