@@ -221,7 +221,7 @@ class OpenPiPolicy:
                 asked["prompt"] = self._prompt
             self._socket.send(self._msgpack.packb(asked, default=pack_array))
             answer = self._received()
-            found = answer.get("actions") if isinstance(answer, dict) else None
+            found: Any = answer.get("actions") if isinstance(answer, dict) else None
             is_array = isinstance(found, np.ndarray) and found.ndim == 2 and found.size
             if not is_array or len(found) > MAX_CHUNK:
                 raise InputError(
