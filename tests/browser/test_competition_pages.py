@@ -121,3 +121,10 @@ def test_after_the_reveal_a_film_plays_by_keyboard(come: Any, cup: Any) -> None:
     assert ink > 1000, "something is drawn"
     page.goto("/")
     page.get_by_role("columnheader", name="level 6 gravity, easy").wait_for()
+    page.get_by_role("columnheader", name="M2.1 false alarm").wait_for()
+    page.set_viewport_size({"width": 390, "height": 900})
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    table = page.locator(".scroll", has_text="M2.1 false alarm")
+    assert table.evaluate("one => one.scrollWidth > one.clientWidth"), "it scrolls by itself"
+    shades = "one => getComputedStyle(one).backgroundAttachment"
+    assert table.evaluate(shades) == "local, local, scroll, scroll", "its cut edge is shaded"
