@@ -52,6 +52,7 @@ def test_the_table_names_attempts_and_says_once_what_no_team_has(quick_cli, cont
             contest.play(ledger, contest.team(ledger, name))
         contest.team(ledger, "idle")
         table = quick_cli("compete", "leaderboard", "c").out
+        every = quick_cli("compete", "leaderboard", "c", "--all").out
         ledger.claim(ledger.teams()[0], "s")
         assert " 20 of 20 episodes left to play" in ledger.standing(ledger.teams()[0]).sentence
     head, *rows = [line.split() for line in table.splitlines() if "alice" in line or "team" in line]
@@ -63,6 +64,10 @@ def test_the_table_names_attempts_and_says_once_what_no_team_has(quick_cli, cont
     assert line.startswith("- M3 recovered, M5 from the onset on, M6")
     assert "performance kept" not in table
     assert "--all" in table
+    rules = [line for line in table.splitlines() if line.startswith(" ──")]
+    assert len(rules) >= 2
+    assert max(map(len, rules)) <= 120, "tables fit a screen"
+    assert "performance kept" in every
     (head,) = (one for one in table.splitlines() if "capability" in one and "team" in one[:8])
     assert head.split() == ["team", "capability", "generality"]
     assert "AIQ: no study of these levels is named" in table
