@@ -59,6 +59,8 @@ ASKED: Final = (20.0, 100.0)
 """Requests over HTTP of an address: a second, and at once."""
 CONNECTED: Final = (10.0, 50.0)
 """Connections that a team opens, or an address without a token that is known."""
+CONNECTED_TRIALS: Final = 400
+"""A team counts twice that has twice as many trials to be looked through."""
 REHEARSED: Final = (1.0, 10.0)
 """Rehearsals of a team; those whose worlds take longer to make count more."""
 REHEARSED_S: Final = 0.05

@@ -203,9 +203,7 @@ class Caller:
         house, headers = self._house, self._socket.headers
         token = _token(headers.getlist("authorization"))
         team = await house.team_of(token)
-        # A name has no address's form, so that no team can be taken for one.
-        who = _address(self._socket.scope) if team is None else f"team {team.name}"
-        is_due = await house.connected.turn(who)
+        is_due = await house.may_connect(team, _address(self._socket.scope))
         problem = None
         if "origin" in headers:
             problem = JSONResponse({"detail": "web pages may not play"}, 403)

@@ -21,6 +21,7 @@ from robo_eval.compete.arena import Arena
 from robo_eval.compete.budget import (
     ASKED,
     CONNECTED,
+    CONNECTED_TRIALS,
     REHEARSED,
     REHEARSED_S,
     Budget,
@@ -57,7 +58,6 @@ class House:
         problem: Why it could not start.
         passes: Tokens of the server's own players, which are of this process alone.
         asked: Requests of each address.
-        connected: Connections that each team opens, or each address without one.
         steps: Of each team, over all its connections.
         slowest_s: How long the worlds of a trial take to be made.
     """
@@ -72,11 +72,12 @@ class House:
         self.actions: Sequence[Space[Any]] = ()
         self.passes: dict[str, Team] = {}
         self.open: Counter[str] = Counter()
-        self.asked, self.connected = Budget(*ASKED), Budget(*CONNECTED)
+        self.asked, self._connected = Budget(*ASKED), Budget(*CONNECTED)
         self.steps = paced(self.limits.steps_per_s)
         self._rehearsed = Budget(*REHEARSED)
         self.slowest_s = REHEARSED_S
         self._name = name
+        self._entry_cost = 1.0
         self._usual: Mapping[int, TrialDraw] = {}
         self._meta: Mapping[str, str] = {}
         self.problem = ""
@@ -96,6 +97,7 @@ class House:
             self.actions = [space_of(task["action_space"]) for task in self.tasks]
             await self.store(self.ledger.serve, self._name)
             drawn = await self.store(draw, self.competition, Secret.new())
+            self._entry_cost = max(1.0, len(drawn) / CONNECTED_TRIALS)
             self._usual = {one.task: one for one in reversed(drawn)}
             self._meta = await self.store(self.ledger.meta)
         except RoboEvalError as err:
@@ -193,6 +195,13 @@ class House:
                     room.leave()
                 room = self._rooms[team.name] = Room(self, team, turns, hello)
             return self._admit(room, connection)
+
+    async def may_connect(self, team: Team | None, address: str) -> bool:
+        """Have a connection wait for its turn; False if that would take too long."""
+        if team is None:
+            return await self._connected.turn(address)
+        # A name has no address's form, so that no team can be taken for one.
+        return await self._connected.turn(f"team {team.name}", self._entry_cost)
 
     async def may_rehearse(self, team: Team) -> bool:
         """Have a team wait for its turn to rehearse; False if that would take too long."""

@@ -548,8 +548,7 @@ class Ledger:
             due = None if row.began_ns is None else self._due(row.began_ns)
             if due is not None:
                 _change(db, row, due_ns=due)
-            turn = self._turn(db, attempt, team.name, row)
-            turns.append(replace(turn, server=server, due_ns=due))
+            turns.append(self._turn(db, attempt, team.name, row, server=server, due_ns=due))
         return turns
 
     def _check_may_play(self, db: sa.Connection) -> None:
@@ -815,8 +814,15 @@ class Ledger:
         """Until when who lost a connection now has to be back."""
         return self.now() + round(self.competition.limits.idle_s * _S)
 
-    def _turn(self, db: sa.Connection, own: Attempt, team: str, row: Any) -> Turn:  # noqa: ANN401
-        """The turn of a row of TRIALS."""
+    def _turn(
+        self,
+        db: sa.Connection,
+        own: Attempt,
+        team: str,
+        row: Any,  # noqa: ANN401
+        **changed: Any,  # noqa: ANN401
+    ) -> Turn:
+        """The turn of a row of TRIALS, of which some fields have changed since it was read."""
         return Turn(
             attempt=own.number,
             ordinal=own.attempt,
@@ -824,8 +830,7 @@ class Ledger:
             trial=self._trials(db, own.attempt)[row.trial],
             run=row.run,
             episode=row.episode,
-            due_ns=row.due_ns,
-            server=row.server or "",
+            **{"due_ns": row.due_ns, "server": row.server or "", **changed},
         )
 
     # What was noted and played -------------------------------------------------------------------

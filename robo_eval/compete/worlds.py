@@ -34,8 +34,6 @@ _TICK_CAP: Final = 100_000
 _LENGTH: Final = struct.Struct("<I")
 _READ: Final = 2**16
 _CONNECT_S: Final = 30.0
-_LONG_S: Final = 0.001
-"""After a longer part others who play have as much time for their messages to come."""
 _ACTIVE_S: Final = 1.0
 _PART_S: Final = 0.0003
 """How long a team's job is gone on with before others have their turn; a step may take longer."""
@@ -117,6 +115,10 @@ class Answer(NamedTuple):
     found: Any = None
 
 
+_REST: Final = False
+_Part = Answer | bool | None
+"""What a job has come to: its answer, None where others may have their turn, or `_REST` where they
+may have as much time as was taken."""
 _Message = TypeVar("_Message", Job, Answer)
 
 
@@ -151,14 +153,14 @@ class World:
         self._task = setting.task
         self._envs: list[gymnasium.Env[Any, Any]] = []
 
-    def make(self) -> Iterator[None]:
+    def make(self) -> Iterator[bool]:
         """Make the environments, in parts between which others may have their turn."""
         for keywords in self._setting.keywords:
             env = gymnasium.make(self._task.env, disable_env_checker=True, **dict(keywords))
             self._envs.append(env)
-            yield
+            yield _REST
             env.reset(seed=0)
-            yield
+            yield _REST
         novelty = getattr(self._envs[-1].unwrapped, "novelty", None) or {}
         self._words = {**novelty, **novelty.get("truth", {})}
         self.env = self._envs[0]
@@ -253,8 +255,11 @@ class Stand:
     def __init__(self) -> None:
         self._worlds: dict[tuple[int, int], World] = {}
 
-    def done(self, job: Job) -> Iterator[Answer | None]:
-        """Do a job world by world, and give its answer; None where others may have their turn."""
+    def done(self, job: Job) -> Iterator[_Part]:
+        """Do a job world by world, and give its answer.
+
+        Between worlds others may have their turn, and as much time where it was a long part.
+        """
         seen, ended, broken = list[Any](), list[Ended](), dict[int, str]()
         end_s = time.perf_counter() + _PART_S
         for place, given in zip_longest(job.places, job.given):
@@ -292,7 +297,7 @@ class Stand:
         self._close(key)
         return []
 
-    def _open(self, key: tuple[int, int], setting: Setting) -> Iterator[None]:
+    def _open(self, key: tuple[int, int], setting: Setting) -> Iterator[bool]:
         self._close(key)
         self._worlds[key] = world = World(setting)
         yield from world.make()
@@ -349,7 +354,7 @@ class _Queue:
     """
 
     def __init__(self) -> None:
-        self._waiting: dict[int, deque[Iterator[Answer | None]]] = {}
+        self._waiting: dict[int, deque[Iterator[_Part]]] = {}
         self._had_s: defaultdict[int, float] = defaultdict(float)
         self._seen_s: dict[int, float] = {}
         self._now_s = 0.0
@@ -363,14 +368,14 @@ class _Queue:
         self._seen_s = {one: at for one, at in self._seen_s.items() if at > since_s}
         return bool(self._seen_s.keys() - {room})
 
-    def add(self, room: int, job: Iterator[Answer | None]) -> None:
+    def add(self, room: int, job: Iterator[_Part]) -> None:
         self._seen_s[room] = time.monotonic()
         if room not in self._waiting:
             self._waiting[room] = deque()
             self._had_s[room] = max(self._had_s[room], self._now_s)
         self._waiting[room].append(job)
 
-    def next(self) -> tuple[int, Iterator[Answer | None]]:
+    def next(self) -> tuple[int, Iterator[_Part]]:
         room = min(self._waiting, key=self._had_s.__getitem__)
         self._now_s = self._had_s[room]
         return room, self._waiting[room][0]
@@ -392,6 +397,7 @@ def _work(line: socket.socket) -> None:
     stand, queue, buffer = Stand(), _Queue(), bytearray()
     poll = select.poll()
     poll.register(line, select.POLLIN)
+    rests_s: dict[int, float] = {}  # until when a room leaves the process to the others
     line.sendall(enclosed(Answer(number=0)))  # ready
     while True:
         while not queue or poll.poll(0):
@@ -403,13 +409,18 @@ def _work(line: socket.socket) -> None:
                 queue.add(job.room, stand.done(job))
         room, todo = queue.next()
         begin_s = time.perf_counter()
+        rest_s = rests_s.pop(room, 0.0)
+        if begin_s < rest_s and queue.is_shared(room):
+            rests_s[room] = rest_s
+            poll.poll(1e3 * (rest_s - begin_s))
+            continue
         answer = next(todo)
-        took_s = time.perf_counter() - begin_s
-        queue.count(room, took_s, is_done=answer is not None)
-        if answer is not None:
+        end_s = time.perf_counter()
+        queue.count(room, end_s - begin_s, is_done=isinstance(answer, Answer))
+        if isinstance(answer, Answer):
             line.sendall(enclosed(answer))
-        if took_s > _LONG_S and queue.is_shared(room):
-            poll.poll(1e3 * took_s)
+        elif answer is _REST:
+            rests_s[room] = 2 * end_s - begin_s
 
 
 def work_far(host: str, port: int, key: bytes) -> None:

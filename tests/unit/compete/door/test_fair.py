@@ -149,7 +149,7 @@ def test_worlds_are_made_in_parts_between_which_others_have_their_turn(contest: 
     parts = list(stand.done(Job(1, 1, "open", [0], [setting])))
     assert parts[-1] is not None
     assert not parts[-1].broken
-    assert parts[:-1] == [None] * 6
+    assert parts[:-1] == [worlds._REST] * 6
 
 
 def test_others_who_play_are_known_for_a_moment(monkeypatch: pytest.MonkeyPatch) -> None:
