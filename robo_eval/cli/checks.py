@@ -64,8 +64,8 @@ def _problems(task: TaskPlan) -> Iterator[tuple[str, str]]:
         )
     if spec is None:
         return
-    if (limited := limit_problem(spec, task.env, task.max_ticks)) is not None:
-        yield "max_ticks", limited
+    if (limit := limit_problem(spec, task.env, task.max_ticks)) is not None:
+        yield "max_ticks", limit
     if task.levels and not spec.levels():
         yield "levels", f"{task.env} has no levels; remove the key"
     for field, problem in unknown_in(spec, task.levels or ()):

@@ -218,9 +218,12 @@ def check(
     sample = None if every else SAMPLE if replays is None else replays
     with tempfile.TemporaryDirectory(prefix="robo-eval-check-") as kept:
         target = fetched(folder, Path(kept) / "c") if "://" in folder else Path(folder)
-        found = checked(
-            target, sample, seed, published=commitment, receipts=receipt or (), envs=env or ()
-        )
+        try:
+            found = checked(
+                target, sample, seed, published=commitment, receipts=receipt or (), envs=env or ()
+            )
+        except InputError as err:  # nobody knows where it was fetched to
+            raise InputError(str(err).replace(str(target), folder)) from err
     if json:
         print_json(found.as_dict())
     else:

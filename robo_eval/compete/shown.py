@@ -85,7 +85,7 @@ def fetched(url: str, folder: Path, most_bytes: int = _MOST_BYTES) -> Path:
         try:
             _keep(_lines_of(answer, most_bytes), folder)
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError, OSError,
-                RecursionError, HTTPException, SQLAlchemyError, zlib.error) as err:  # fmt: skip
+                HTTPException, SQLAlchemyError, zlib.error) as err:  # fmt: skip
             raise InputError(
                 f"{where}: shows no competition that can be checked: {said(err):.200}"
             ) from err
@@ -103,11 +103,18 @@ def _lines_of(answer: Any, left: int) -> Iterator[dict[str, Any]]:  # noqa: ANN4
             raise ValueError("it comes too slowly; try again")
         *whole, rest = data.split(b"\n")
         for part in whole:
-            yield json.loads(held + part)
+            yield _told_by(held + part)
             held.clear()
         held += rest
     if held:
-        yield json.loads(held)
+        yield _told_by(held)
+
+
+def _told_by(line: bytes | bytearray) -> Any:  # noqa: ANN401 - whatever JSON holds
+    try:
+        return json.loads(line)
+    except RecursionError as err:
+        raise ValueError("a line is nested too deeply; ask the organiser for the folder") from err
 
 
 def _keep(told: Iterator[dict[str, Any]], folder: Path) -> None:

@@ -149,8 +149,21 @@ def test_whatever_else_is_shown_is_one_line(
 
 
 def test_what_is_nested_too_deeply_is_one_line(tmp_path: Path) -> None:
-    with telling(b"[" * 200_000 + b"\n") as url, pytest.raises(InputError, match=url):
+    with telling(b"[" * 200_000 + b"\n") as url, pytest.raises(InputError, match=url) as refused:
         fetched(url, tmp_path / "c")
+    assert "nested too deeply" in str(refused.value)
+
+
+@pytest.mark.parametrize("broken", ["meta", "reveal"])
+def test_what_cannot_be_checked_names_the_server(told: list[dict[str, Any]], broken: str) -> None:
+    head, *rest = told
+    if broken == "meta":
+        head = {**head, "meta": {"code_version": "1"}}
+    else:
+        head = {**head, "files": {**head["files"], "reveal.json": "[" * 200_000}}
+    body = "".join(json.dumps(one) + "\n" for one in [head, *rest]).encode()
+    with telling(body) as url, pytest.raises(InputError, match=f"^{url}"):
+        check(url, replays=0)
 
 
 def test_who_sends_a_byte_now_and_then_is_not_waited_for(
