@@ -77,6 +77,7 @@ def team(
             else:
                 say(f"{name}: nothing changed; it was withdrawn at {moment_text(before)}")
             return
+        ledger.competition.check_free(name)
         token = ledger.add_team(name)
         closes = ledger.competition.closes_ns
         is_late = ledger.now() >= closes
@@ -124,7 +125,7 @@ def close(folder: FolderArgument) -> None:
         ended = {(name, number) for name, number, ended_ns in played if ended_ns is not None}
         missing = sorted(
             f"{name} (attempt {number})"
-            for name in ledger.competition.reserved & {*names.values()}
+            for name in {one.name for one in ledger.competition.baselines} & {*names.values()}
             for number in {number for _, number, _ in played}
             if (name, number) not in ended
         )

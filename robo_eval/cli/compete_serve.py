@@ -109,6 +109,8 @@ def _begun(
     if baselines:
         enter_baselines(ledger)
     serving = Serving(ledger, **where)
+    for name in teams:
+        ledger.competition.check_free(name)
     tokens = {name: ledger.add_team(name) for name in teams}
     calls.begin(serving, lambda line: typer.echo(line, err=True))
     if baselines:

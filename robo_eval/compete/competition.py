@@ -132,10 +132,14 @@ class Competition(Section):
         """When the last attempt may begin, ns since 1970, UTC."""
         return iso_ns(self.closes, None)
 
-    @property
-    def reserved(self) -> set[str]:
-        """Names that no team may have: those of the baselines."""
-        return {policy.name for policy in self.baselines}
+    def check_free(self, name: str) -> None:
+        """Refuse to let a team have the name of a baseline, whose place it would take.
+
+        Raises:
+            InputError: If it is the name of one.
+        """
+        if any(policy.name == name for policy in self.baselines):
+            raise InputError(f"{name!r} is the name of a baseline; choose another name")
 
     @property
     def parameters(self) -> dict[str, Any]:

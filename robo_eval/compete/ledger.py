@@ -407,19 +407,13 @@ class Ledger:
 
     # Teams ---------------------------------------------------------------------------------------
 
-    def add_team(self, name: str, *, is_baseline: bool = False) -> str:
+    def add_team(self, name: str) -> str:
         """Add a team; gives its token, of which only a digest is kept.
 
-        Args:
-            name: Its name.
-            is_baseline: Whether it is one of the baselines, whose names nobody else may have.
-
         Raises:
-            InputError: If there is a team of this name, it is no name or that of a baseline, or the
-                competition is closed.
+            InputError: If there is a team of this name, it is no name, or the competition is
+                closed.
         """
-        if name in self.competition.reserved and not is_baseline:
-            raise InputError(f"{name!r} is the name of a baseline; choose another name")
         try:
             name = TypeAdapter(PlainName).validate_python(name)
         except ValidationError as err:

@@ -142,11 +142,12 @@ def enter_baselines(ledger: Ledger) -> None:
 
 def add_missing(ledger: Ledger, names: Iterable[str], *, is_baseline: bool = False) -> None:
     """Add the teams that are not there yet; nobody gets their tokens."""
-    reserved = set() if is_baseline else ledger.competition.reserved
-    known = {team.name for team in ledger.teams()} - reserved
+    known = {team.name for team in ledger.teams()}
     for name in names:
+        if not is_baseline:
+            ledger.competition.check_free(name)
         if name not in known:
-            ledger.add_team(name, is_baseline=is_baseline)
+            ledger.add_team(name)
 
 
 def play_in_background(serving: Serving) -> None:

@@ -76,9 +76,11 @@ def test_the_table_names_attempts_and_says_once_what_no_team_has(quick_cli, cont
 def test_who_closes_is_told_whom_it_ends_and_what_comes_next(quick_cli, contest, tmp_path):
     text = contest.parse(baselines=["nothing"])
     with Ledger.create(tmp_path / "c", text) as ledger:
-        ledger.add_team("nothing", is_baseline=True)
+        ledger.add_team("nothing")
         ledger.claim(contest.team(ledger, "alice"), "s")
         contest.team(ledger, "zoe")
+    taken = quick_cli("compete", "team", "c", "nothing")
+    assert (taken.code, "name of a baseline" in taken.err) == (2, True)
     done = quick_cli("compete", "close", "c").out
     assert "1 open attempt forfeited: alice (attempt 1)" in done
     assert "not played to the end: nothing (attempt 1)" in done
