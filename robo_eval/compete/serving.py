@@ -92,7 +92,8 @@ class Serving:
             ws_per_message_deflate=False,  # costs more time than it saves
             ws_ping_interval=None,  # how long a team may be silent is a rule, and told
         )
-        # uvicorn logs each connection that is refused over HTTP as a fault of the application.
+        # uvicorn logs each connection that is refused over HTTP as a fault of the application, and
+        # why it could not start as a traceback.
         logging.getLogger("uvicorn.error").addFilter(_is_no_refusal)
         self._thread: threading.Thread | None = None
 
@@ -102,7 +103,8 @@ class Serving:
         Raises:
             CheckFailedError: If an environment cannot be made, or a simulator cannot start.
         """
-        with self._stack, contextlib.suppress(KeyboardInterrupt):
+        # uvicorn ends the program where it could not start; the sentence below says why.
+        with self._stack, contextlib.suppress(KeyboardInterrupt, SystemExit):
             self._server.run(sockets=[self._listener])
         self._check_started()
 
@@ -154,7 +156,9 @@ class Serving:
 
 
 def _is_no_refusal(record: logging.LogRecord) -> bool:
-    return "without completing handshake" not in record.getMessage()
+    said = record.getMessage()
+    is_start = said.startswith("Traceback") or "Application startup failed" in said
+    return not is_start and "without completing handshake" not in said
 
 
 @contextlib.contextmanager

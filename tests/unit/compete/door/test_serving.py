@@ -112,6 +112,22 @@ def test_what_cannot_be_played_is_refused_before_anything_is_begun(
     assert "is served" not in capsys.readouterr().out
 
 
+def test_a_server_that_cannot_start_says_why_in_one_line(
+    file: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    from robo_eval.compete.competition import parse_competition
+    from robo_eval.compete.ledger import Ledger
+    from robo_eval.compete.serving import Serving
+    from robo_eval.core.errors import CheckFailedError
+
+    text = file.read_text().replace(CART, f"{CART}, kwargs: {{bolls: 0}}")
+    ledger = Ledger.create(file.parent / "c", parse_competition(text, source="cup.yaml"))
+    with pytest.raises(CheckFailedError, match="bolls") as refused:
+        Serving(ledger, port=0, workers=1).run()
+    assert len(str(refused.value).splitlines()) == 1
+    assert "Traceback" not in capfd.readouterr().err
+
+
 def test_who_is_measured_against_and_is_not_there_yet_is_told(
     file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
