@@ -285,15 +285,25 @@ class Caller:
             return err.frame
 
     async def _answer(self, room: Room, message: Message) -> str | bytes:
-        begin_s = room.heard_s = time.monotonic()
-        await self._house.steps.turn(room.team.name, len(getattr(message, "trials", ())))
-        if room.connection != self._number:
-            raise WebSocketDisconnect(REPLACED)
-        frame = await room.answer(message)
-        if self._grid_s:
-            late_s = math.ceil((time.monotonic() - begin_s) / self._grid_s) * self._grid_s
-            await asyncio.sleep(begin_s + late_s - time.monotonic())
-        room.heard_s = time.monotonic()
+        house, begin_s, opened, is_new = (
+            self._house, time.monotonic(), room.opened, room.is_new(message)
+        )  # fmt: skip
+        room.is_held = house.steps.per_s is not None or bool(self._grid_s)
+        try:
+            await house.steps.turn(room.team.name, len(getattr(message, "trials", ())))
+            if room.connection != self._number:
+                raise WebSocketDisconnect(REPLACED)
+            frame = await room.answer(message)
+            # How long worlds take to be made would tell which novelty is in them, or none.
+            grid_s = house.opening_s(room.opened - opened) or self._grid_s
+            if grid_s:
+                room.is_held = True
+                late_s = math.ceil((time.monotonic() - begin_s) / grid_s) * grid_s
+                await asyncio.sleep(begin_s + late_s - time.monotonic())
+        finally:
+            room.is_held = False
+        if is_new:
+            room.hear(message)
         return frame
 
     async def _refuse(self, team: Team, err: RefusedError) -> None:

@@ -41,6 +41,7 @@ _LOG: Final = logging.getLogger(__name__)
 _LOOK_S: Final = 0.2
 _THREADS: Final = 4
 _BEAT_S: Final = 5.0
+LEAST_OPENING_S: Final = 0.1
 
 
 class House:
@@ -105,11 +106,11 @@ class House:
             await self.arena.close()
             raise
         self._watches.append(asyncio.create_task(self._look()))
-        if not self.competition.answer_grid_ms:
-            self._watches.append(asyncio.create_task(self._measure()))
+        self._watches.append(asyncio.create_task(self._measure()))
 
     async def _measure(self) -> None:
         """Find out what the times of answers tell, while teams may play already."""
+        slowest_s = 0.0
         for place, space in enumerate(self.actions):
             number = next(self.numbers)
             try:
@@ -118,6 +119,8 @@ class House:
                 _LOG.warning("times of answers could not be measured: %s", err)
                 found = untold(self.competition, f"not measured: {err}")[place]
             self._times[place] = found
+            slowest_s = max(slowest_s, found.get("slowest_opening_s", REHEARSED_S))
+        self.slowest_s = slowest_s
 
     async def close(self) -> None:
         """End everything; what is under way is played again from its seeds."""
@@ -195,6 +198,13 @@ class House:
                     room.leave()
                 room = self._rooms[team.name] = Room(self, team, turns, hello)
             return self._admit(room, connection)
+
+    def opening_s(self, count: int) -> float:
+        """Grid on which a reset is answered that had the worlds of so many trials made.
+
+        It is twice as long as the slowest took that was measured, so that none is told by it.
+        """
+        return max(LEAST_OPENING_S, 2 * count * self.slowest_s) if count else 0.0
 
     async def may_connect(self, team: Team | None, address: str) -> bool:
         """Have a connection wait for its turn; False if that would take too long."""
@@ -316,13 +326,18 @@ class House:
                 pass  # it was logged where it came up, and is tried again
 
     async def _look_at(self, room: Room, late_ns: int) -> None:
-        limits, silent_s = self.limits, time.monotonic() - room.heard_s
+        limits, now_s = self.limits, time.monotonic()
+        silent_s = now_s - room.heard_s
         is_awaited = room.connection is not None and not room.is_busy
         for number, place in enumerate(room.places):
             due_ns = place.turn.due_ns if place.turn and place.has_begun else None
             if due_ns is not None and due_ns < late_ns:
                 await room.forfeit(number, "its time is over")
-            elif is_awaited and place.is_playing and silent_s > limits.step_timeout_s:
+            elif (
+                is_awaited
+                and place.is_playing
+                and now_s - max(place.heard_s, room.heard_s) > limits.step_timeout_s
+            ):
                 await room.forfeit(number, f"no action came within {limits.step_timeout_s:g} s")
         if room.connection is None and silent_s > limits.idle_s + _BEAT_S:
             room.leave()

@@ -6,7 +6,7 @@ import asyncio
 import secrets
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -41,7 +41,7 @@ class Place:
         is_open: Whether the trial's worlds are made.
         is_playing: Whether an episode is under way.
         ended: The episode that has just ended: attempt, trial and number.
-        is_spoken_for: Whether it was declared on.
+        said: What was declared of it.
         told: What its client does not know yet: a code and a sentence.
     """
 
@@ -49,8 +49,10 @@ class Place:
     is_open: bool = False
     is_playing: bool = False
     ended: tuple[int, int, int] | None = None
-    is_spoken_for: bool = False
+    said: Mapping[str, Any] | None = None
     told: tuple[str, str] | None = None
+    heard_s: float = 0.0
+    """When its last step or reset that was taken was answered, on the clock of `heard_s`."""
 
     @property
     def has_begun(self) -> bool:
@@ -69,7 +71,8 @@ class Room:
 
     Attributes:
         session: By which a client that comes back is known.
-        heard_s: When it was heard last, or left, on the clock of `time.monotonic`.
+        heard_s: When a connection came, or left, on the clock of `time.monotonic`.
+        opened: How many trials have had their worlds made here.
         alone: Held while something is answered or changed.
         connection: The number of the connection that is in; None while nobody is.
     """
@@ -86,6 +89,8 @@ class Room:
         self.heard_s = time.monotonic()
         self.connection: int | None = None
         self.is_text = hello.text
+        self.opened = 0
+        self.is_held = False  # while it waits for its turn, or for the moment to be answered
         self.alone = asyncio.Lock()
         self._last: tuple[int, str | bytes] = (-1, b"")
         self._hand: Hand | None = None
@@ -107,7 +112,16 @@ class Room:
     @property
     def is_busy(self) -> bool:
         """Whether it waits for us."""
-        return self.alone.locked()
+        return self.alone.locked() or self.is_held
+
+    def is_new(self, message: Message) -> bool:
+        """Whether a message has not been answered before."""
+        return message.id != self._last[0]
+
+    def hear(self, message: Message) -> None:
+        """Note that a step or reset was taken and answered: the time to act begins anew."""
+        for number in getattr(message, "trials", ()):
+            self.places[number].heard_s = time.monotonic()
 
     def holds(self, turns: Sequence[Turn]) -> bool:
         """Whether these are the trials that are played here: nobody else has ended one."""
@@ -183,7 +197,8 @@ class Room:
     async def _reset(self, message: Reset) -> str | bytes:
         over = [number for number in message.trials if self.places[number].turn is None]
         if over:
-            raise RefusedError("over", f"trials {over}: no episode is left to be played there")
+            said = f"trials {over}: no episode is left to be played there"
+            raise RefusedError("over", said, trials=over)
         for number in message.trials:
             await self._open(number)
         starts = [  # None where an episode is under way, which goes on
@@ -240,7 +255,7 @@ class Room:
 
         following = await self._store(record)
         place.ended = (turn.attempt, turn.trial.number, turn.episode)
-        place.is_spoken_for = False
+        place.said = None
         place.turn = following
         if place.turn is None:
             self._close(ended.place)
@@ -248,13 +263,13 @@ class Room:
 
     async def _declare(self, message: Declare) -> str | bytes:
         place = self.places[message.trial]
-        if place.ended is None or place.is_spoken_for:
+        if place.ended is None or place.said not in (None, message.checked):
             raise RefusedError(
                 "no_episode", f"trial {message.trial}: no episode has just ended, or it was spoken"
                 " for; declare once, after its last step and before the next reset"
             )  # fmt: skip
         await self._store(partial(self._house.ledger.declare, *place.ended, **message.checked))
-        place.is_spoken_for = True
+        place.said = message.checked
         return encode({"type": "declared", "id": message.id})
 
     async def _feedback(self, message: Feedback) -> str | bytes:
@@ -280,6 +295,7 @@ class Room:
             await self.give_back(number, f"the environment cannot be made: {why}")
             raise RefusedError("given_back", "the environment broke; the trial starts again")
         self.places[number].is_open = True
+        self.opened += 1
 
     async def _begin(self, places: Sequence[Place]) -> None:
         """Have the time of episodes run that are not under way yet."""

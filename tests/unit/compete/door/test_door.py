@@ -414,6 +414,66 @@ def test_several_trials_at_once(shared: Any) -> None:
     envs.close()
 
 
+def test_a_batch_does_not_ask_again_for_what_is_over(serve: Any) -> None:
+    served = serve(count=1)
+    envs = gymnasium.make_vec(
+        "RoboEval/Remote-v0", num_envs=4, vectorization_mode="vector_entry_point",
+        url=served.url, token=served.team("wide"),
+    )  # fmt: skip
+    _, infos = envs.reset()
+    assert infos["over"].tolist() == [0, True, True, True]
+    while envs.unwrapped.left:
+        envs.step(np.zeros(4, dtype=np.int64))
+    assert [note["detail"] for note in served.notes()] == [
+        "trials [1, 2, 3]: no episode is left to be played there"
+    ]
+    envs.close()
+
+
+def test_an_episode_that_ended_before_a_restart_is_spoken_for_after_it(serve: Any) -> None:
+    from robo_eval.compete.ledger import Ledger
+    from robo_eval.compete.serving import Serving
+
+    served = serve(count=1, feedback=1, condition="given")
+    token = served.team("thinks")
+    for episode in range(2):
+        env = made(served, token)
+        env.reset()
+        while not any(env.step(0)[2:4]):
+            pass
+        env.close()
+        if episode == 1:
+            break
+        served.serving.stop()
+        served.serving = Serving(Ledger.open(served.folder), port=0, workers=1)
+        served.serving.start()
+        served.url = served.serving.url
+        env = made(served, token)
+        for _ in range(2):  # the same again is no error
+            env.unwrapped.declare(probability=0.75)
+        with pytest.raises(SaidNoError, match="spoken"):
+            env.unwrapped.declare(probability=0.5)
+        assert env.unwrapped.feedback() == {"novel": False, "left": 0}
+        env.close()
+    kinds = [link.kind for link in served.ledger.links(1)]
+    assert kinds == ["episode", "declare", "feedback", "episode"]
+
+
+def test_play_goes_on_where_a_declaration_comes_too_late(shared: Any) -> None:
+    env, agent = made(shared, shared.team()), Pusher()
+    door = env.unwrapped
+    spoken = door.declare
+
+    def twice(**fields: Any) -> None:
+        spoken(**fields)
+        spoken(**{**fields, "probability": 0.125})
+
+    door.declare = twice
+    with pytest.warns(UserWarning, match="not taken"):
+        assert play(env, agent) == 8
+    env.close()
+
+
 def test_a_rehearsal_costs_nothing(shared: Any) -> None:
     env = made(shared, shared.team("dry"), rehearsal=True)
     env.reset()
@@ -502,6 +562,24 @@ def test_who_does_not_come_back_or_answers_too_late_forfeits_the_trial(
     env = made(served, served.team("back"))
     assert env.unwrapped.left == 4
     env.close()
+
+
+def test_refused_messages_and_other_trials_do_not_put_off_the_time_to_act(
+    serve: Any, raw: Any
+) -> None:
+    served = serve(limits="connections: 4, step_timeout_s: 1.5", ticks=500)
+    client = raw(served.url, served.team("stalls"))
+    client.hello(trials=2)
+    client.ask("reset", trials=[0, 1])
+    codes = list[str]()
+
+    def told() -> bool:
+        codes.append(client.ask("step", trials=[0], actions=[99]).get("code", ""))
+        client.ask("step", trials=[1], actions=[0])
+        return codes[-1] == "forfeited"
+
+    until(told)
+    assert codes[0] == "bad_action"
 
 
 def test_a_lost_simulator_gives_the_trial_back(serve: Any) -> None:
