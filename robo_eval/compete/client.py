@@ -27,6 +27,8 @@ from robo_eval.core.errors import InputError
 from robo_eval.core.names import unknown_name
 from robo_eval.core.trials import call_if_there, checked_declaration
 
+_TOO_LATE: Final = ("no_episode", "order", "declared", "lost", "closed", "no_attempts")
+"""Codes of a declaration that is refused although nothing is wrong with it."""
 _SEED: Final = "a competition draws its own seeds: the seed of reset is ignored"
 
 
@@ -411,7 +413,12 @@ def play(env: gymnasium.Env[Any, Any], agent: Any) -> int:  # noqa: ANN401 - any
         said = checked_declaration(call_if_there(agent, "declare"))
         if said is not None:
             spoken = {name: said.pop(name) for name in ("probability", "threshold")}
-            door.declare(**spoken, report=said or None)
+            try:
+                door.declare(**spoken, report=said or None)
+            except SaidNoError as err:
+                if err.code not in _TOO_LATE:
+                    raise
+                warnings.warn(f"a declaration was not taken: {err}", stacklevel=2)
     return played
 
 

@@ -187,16 +187,21 @@ class House:
             is_taken = room is not None and room.connection is not None
             if room is not None and is_taken and hello.session not in (None, room.session):
                 raise RefusedError("replaced", REPLACED_TEXT, ends=True)
+            places = [] if room is None else room.places
+            begun = [place.turn for place in places if place.has_begun]
             if room is not None and room.asked != (hello.trials, hello.task):
                 self._empty(room, hello)
                 room = None
-            turns = await self.store(self.ledger.claim, team, self._name)
+            turns = await self.store(self.ledger.claim, team, self._name, begun)
+            attempt = turns[0].attempt if turns else None
             turns = [turn for turn in turns if self._is_asked(turn, hello)]
             if room is None or not room.left or not room.holds(turns):
                 if room is not None:
                     self._evict(room)
                     room.leave()
                 room = self._rooms[team.name] = Room(self, team, turns, hello)
+                if attempt is not None and hello.trials == 1:  # of more, whose place it was is lost
+                    room.places[0].ended = await self.store(self.ledger.last_ended, attempt)
             return self._admit(room, connection)
 
     def opening_s(self, count: int) -> float:

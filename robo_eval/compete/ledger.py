@@ -508,8 +508,12 @@ class Ledger:
         return set(db.scalars(sa.select(SERVERS.c.name).where(heard)))
 
     @_changes()
-    def claim(self, db: sa.Connection, team: Team, server: str) -> list[Turn]:
+    def claim(
+        self, db: sa.Connection, team: Team, server: str, known: Sequence[Turn] = ()
+    ) -> list[Turn]:
         """The turns of a team's current attempt, which this server plays from now on.
+
+        Those that are `known` keep their deadline: to come back puts none off.
 
         An attempt begins if the team may start one. Turns that another server plays stay there,
         unless that has died.
@@ -537,9 +541,12 @@ class Ledger:
         free = (TRIALS.c.attempt == attempt.number, TRIALS.c.state == "open")
         taken = TRIALS.c.server.is_(None) | TRIALS.c.server.not_in({server, *others})
         db.execute(sa.update(TRIALS).where(*free, taken).values(server=server))
+        kept = {(one.attempt, one.trial.number, one.run): one.due_ns for one in known}
         turns = []
         for row in mine:
-            due = None if row.began_ns is None else self._due(row.began_ns)
+            due = kept.get((row.attempt, row.trial, row.run))
+            if due is None and row.began_ns is not None:
+                due = self._due(row.began_ns)
             if due is not None:
                 _change(db, row, due_ns=due)
             turns.append(self._turn(db, attempt, team.name, row, server=server, due_ns=due))
@@ -592,7 +599,7 @@ class Ledger:
         for turn in turns:
             row = _trial_row(db, turn.attempt, turn.trial.number)
             if row.state == "open" and row.began_ns is not None and row.server == turn.server:
-                _change(db, row, due_ns=self._back_ns())
+                _change(db, row, due_ns=min(row.due_ns, self._back_ns()))
 
     @_changes(keeps=False)
     def record(self, db: sa.Connection, turn: Turn, row: Episode, actions: bytes) -> Turn | None:
@@ -681,6 +688,12 @@ class Ledger:
             raise Refusal(f"whether episode {episode} was novel was asked before", "order")
         _append(db, head, "declare", row, episode, told)
 
+    def last_ended(self, attempt: int) -> tuple[int, int, int] | None:
+        """Attempt, trial and number of the episode of an attempt that has ended last."""
+        query = _of(LINKS, attempt=attempt, kind="episode").order_by(None)
+        newest = query.order_by(LINKS.c.sequence.desc()).limit(1)
+        return next(((attempt, row.trial, row.episode) for row in self._all(newest)), None)
+
     @_changes()
     def feedback(
         self, db: sa.Connection, attempt: int, trial: int, episode: int
@@ -709,11 +722,18 @@ class Ledger:
             return before["novel"], left
         _check_just_ended(db, row, episode)
         if left <= 0:
-            raise Refusal(f"of {counted(most, 'episode')} of a trial it is told", "no_feedback")
+            raise Refusal(
+                f"whether an episode was novel is told of {counted(most, 'episode')} of each trial,"
+                " and no more is left",
+                "no_feedback",
+            )
         declared = (one for (kind, _), one in said.items() if kind == "declare")
         is_given = self.competition.trials.condition == "given"
         if not is_given and not any(map(means_novel, declared)):
-            raise Refusal("it is told only once novelty was declared", "undeclared")
+            raise Refusal(
+                "whether an episode was novel is told only once novelty was declared in its trial",
+                "undeclared",
+            )
         place = {"trial": trial, "run": row.run, "episode": episode}
         ended = db.execute(_of(LINKS, attempt=attempt, kind="episode", **place)).one()
         novel = is_novel(self._trials(db, head.attempt)[trial], _played(ended, START))
