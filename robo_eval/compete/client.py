@@ -78,12 +78,14 @@ class _Remote:
         except SaidNoError as err:
             if err.code != "over":
                 raise
-            if len(places) > 1:  # it is said of one of them
-                return [info for place in places for info in self._reset([place])]
-            self._over.update(places)
-            self._seen[places[0]] = self._nothing
+            over = set(err.trials or places) & set(places)
+            self._over.update(over)
+            for place in over:
+                self._seen[place] = self._nothing
             self.left = self.left if len(self._over) < len(self._seen) else 0
-            return [{"over": True}]
+            others = [place for place in places if place not in over]
+            told = dict(zip(others, self._reset(others) if others else (), strict=True))
+            return [told.get(place, {"over": True}) for place in places]
         self.left = int(answer["left"])
         for place, seen in zip(places, answer["value"], strict=True):
             self._seen[place] = seen

@@ -10,7 +10,7 @@ import os
 import socket
 import ssl
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -37,11 +37,13 @@ class SaidNoError(InputError):
         url: Which.
         code: One word for programs.
         text: Why, and what would do.
+        trials: Of which trials of the message; empty for all.
     """
 
-    def __init__(self, url: str, code: str, text: str) -> None:
+    def __init__(self, url: str, code: str, text: str, trials: Sequence[int] = ()) -> None:
         super().__init__(f"{url}: {text}")
         self.code = code
+        self.trials = trials
 
 
 class _LostError(Exception):
@@ -197,7 +199,9 @@ class Link:
     def _checked(self, answer: dict[str, Any], number: object) -> dict[str, Any]:
         if answer["type"] == "error":
             text = " ".join(str(answer.get("message")).split())[:300]
-            raise SaidNoError(self.url, str(answer.get("code"))[:40], text)
+            raise SaidNoError(
+                self.url, str(answer.get("code"))[:40], text, answer.get("trials") or ()
+            )
         if answer.get("id") != number:
             raise CompetitionError(
                 f"{self.url}: answered message {number} with {str(answer.get('id'))[:20]}"

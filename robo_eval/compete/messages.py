@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import (
@@ -155,10 +155,20 @@ class RefusedError(InputError):
         text: What was wrong and what would do.
         ends: Whether the connection is closed.
         number: The number of the message, if it had one.
+        trials: Those of its trials of which it is said, where it is not said of all.
     """
 
-    def __init__(self, code: str, text: str, *, ends: bool = False, number: object = None) -> None:
+    def __init__(
+        self,
+        code: str,
+        text: str,
+        *,
+        ends: bool = False,
+        number: object = None,
+        trials: Sequence[int] = (),
+    ) -> None:
         super().__init__(text)
+        self.trials = trials
         self.code = code
         self.ends = ends
         self.number = number
@@ -168,7 +178,8 @@ class RefusedError(InputError):
         """The message that says so."""
         known = self.number if type(self.number) is int else None
         text = " ".join(str(self).split())[:300]
-        return encode({"type": "error", "id": known, "code": self.code, "message": text})
+        more = {"trials": list(self.trials)} if self.trials else {}
+        return encode({"type": "error", "id": known, "code": self.code, "message": text, **more})
 
 
 def message_of(frame: str | bytes) -> Message:

@@ -222,8 +222,8 @@ class OpenPiPolicy:
             self._socket.send(self._msgpack.packb(asked, default=pack_array))
             answer = self._received()
             found: Any = answer.get("actions") if isinstance(answer, dict) else None
-            is_array = isinstance(found, np.ndarray) and found.ndim == 2 and found.size
-            if not is_array or len(found) > MAX_CHUNK:
+            is_array = isinstance(found, np.ndarray) and found.ndim == 2
+            if not is_array or not found.size or len(found) > MAX_CHUNK:
                 raise InputError(
                     f"{self._url}: its answer has no array `actions` of two axes with 1 to"
                     f" {MAX_CHUNK} rows"

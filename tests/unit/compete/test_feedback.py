@@ -49,6 +49,8 @@ def test_it_is_the_truth_and_as_often_as_the_rules_say(make, contest):
                 assert other.feedback(*place, episode) == found[-1]
             assert code_of(ledger.declare, *place, episode, 0.9) == "order"
     assert found == [(False, 1), (True, 0)]
+    with pytest.raises(Refusal, match="whether an episode was novel is told of 2"):
+        ledger.feedback(*place, 4)
     assert code_of(ledger.feedback, *place, 4) == "no_feedback"
     assert code_of(ledger.feedback, *place, 3) == "order"
     ledger.close()
@@ -61,6 +63,8 @@ def test_who_has_to_find_the_onset_is_told_once_it_was_declared(make, contest):
     place = turn.attempt, turn.trial.number
     turn = play(ledger, contest, turn)
     ledger.declare(*place, 0, 0.4)
+    with pytest.raises(Refusal, match="whether an episode was novel is told only once"):
+        ledger.feedback(*place, 0)
     assert code_of(ledger.feedback, *place, 0) == "undeclared"
     turn = play(ledger, contest, turn)
     ledger.declare(*place, 1, 0.5)

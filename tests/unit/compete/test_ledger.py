@@ -8,6 +8,7 @@ import sqlite3
 import stat
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -446,3 +447,18 @@ def test_the_competition_has_a_phase_for_everybody(make, clock):
     assert ledger.phase().state == "closed"
     ledger.reveal()
     assert ledger.phase().state == "revealed"
+
+
+def test_who_comes_back_has_no_more_time_than_before(ledger: Ledger, clock: Any) -> None:
+    team = ledger.team_of(ledger.add_team("returns"))
+    assert team is not None
+    begun = ledger.begin(ledger.claim(team, "here")[0])
+    for _ in range(3):
+        clock.pass_s(10.0)
+        ledger.away([begun])
+        (again,) = (one for one in ledger.claim(team, "here", [begun]) if one.trial == begun.trial)
+        assert again.due_ns == begun.due_ns
+    clock.now = begun.due_ns - 1
+    ledger.away([begun])
+    clock.pass_s(1.0)
+    assert ledger.sweep() == 1
