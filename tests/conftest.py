@@ -353,8 +353,7 @@ closes: 2200-01-01T00:00:00+00:00
 
     def team(self, ledger: Any, name: str) -> Any:
         """A new team of a ledger."""
-        its_own = name in ledger.competition.reserved
-        return ledger.team_of(ledger.add_team(name, is_baseline=its_own))
+        return ledger.team_of(ledger.add_team(name))
 
     def measured(self, quality: float) -> dict[str, Any]:
         """What an episode of this quality measures."""
