@@ -24,7 +24,7 @@ from robo_eval_sim.tasks.cartpole3d import levels as own_levels
 from robo_eval_sim.tasks.cartpole3d.layout import PUSHES
 
 LEVEL_1 = Path(own_levels.__file__).with_name("level_01_cart_mass.py")
-OWN = LEVEL_1.read_text().replace("=1)", "=31)")
+OWN = LEVEL_1.read_text().replace("level=1,", "level=31,")
 HEAVIER = OWN.replace("Fixed(5.0", "Fixed(6.0")
 CHANGES = {
     "gravity": {"gravity_m_s2": 9.9},
