@@ -293,7 +293,7 @@ def _attempt(
     yield from _feedback(ledger.competition, drawn, who, spoken)
     yield from _end(attempt, who, chains, last)
     if not n_broken:
-        yield from _trials(ledger, attempt, who, forfeited)
+        yield from _trials(ledger, attempt, who, runs, forfeited)
 
 
 def _end(
@@ -306,7 +306,11 @@ def _end(
 
 
 def _trials(
-    ledger: Ledger, attempt: Attempt, who: str, forfeited: Mapping[int, Mapping[int, bool]]
+    ledger: Ledger,
+    attempt: Attempt,
+    who: str,
+    runs: Mapping[int, tuple[int, int]],
+    forfeited: Mapping[int, Mapping[int, bool]],
 ) -> Iterator[tuple[str, str]]:
     """Whether an ended attempt is whole, and what is kept of its trials is what was played.
 
@@ -314,9 +318,10 @@ def _trials(
         ledger: Of the competition.
         attempt: The attempt.
         who: Team and attempt.
+        runs: Of each trial its last run, see `Ledger.ended_runs`.
         forfeited: Of each trial the episodes of its last run, and whether each was forfeited.
     """
-    n, runs = ledger.competition.trials.episodes, ledger.ended_runs(attempt.number)
+    n = ledger.competition.trials.episodes
     kept = ledger.trial_states(attempt.number)
     for trial, own in sorted(forfeited.items()):
         (run, _), there = runs.get(trial, (1, 0)), len(own)
@@ -411,9 +416,8 @@ def _board(ledger: Ledger) -> Iterator[str]:
 
 def _others(candidates: list[tuple[str, TrialDraw, Played]]) -> Iterator[str]:
     """What was played by other software than that at hand."""
-    rows = [link.row for _, _, link in candidates]
     for column, here in (("software", software()), ("numerics", numerics())):
-        others = sorted({str(getattr(row, column)) for row in rows} - {here})
+        others = sorted({str(link.content.get(column)) for _, _, link in candidates} - {here})
         if others:
             yield f"played with {', '.join(others)}, and checked with {here}"
 

@@ -15,6 +15,7 @@ from typing import Annotated, Any, Final
 from fastapi import Depends, FastAPI, HTTPException, Request
 from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import BaseModel
+from starlette.requests import HTTPConnection
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketDisconnect
@@ -30,6 +31,7 @@ from robo_eval.compete.link import REPLACED, REPLACED_TEXT, TOO_LARGE
 from robo_eval.compete.messages import Hello, Message, RefusedError, Step, message_of
 from robo_eval.compete.pages.routes import furnish_with_pages
 from robo_eval.compete.room import Room
+from robo_eval.web.deps import origin_of
 from robo_eval.web.security import Guarded
 
 _LOG: Final = logging.getLogger(__name__)
@@ -108,13 +110,11 @@ class _Paced:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         app = self._app
-        if scope["type"] == "http" and not await self._budget.turn(_address(scope)):
+        if scope["type"] == "http" and not await self._budget.turn(
+            origin_of(HTTPConnection(scope))
+        ):
             app = PlainTextResponse("too many requests from this address; ask less often\n", 429)
         await app(scope, receive, send)
-
-
-def _address(scope: Scope) -> str:
-    return str((scope.get("client") or ["unknown"])[0])
 
 
 class _Said(BaseModel):
@@ -203,7 +203,7 @@ class Caller:
         house, headers = self._house, self._socket.headers
         token = _token(headers.getlist("authorization"))
         team = await house.team_of(token)
-        is_due = await house.may_connect(team, _address(self._socket.scope))
+        is_due = await house.may_connect(team, origin_of(self._socket))
         problem = None
         if "origin" in headers:
             problem = JSONResponse({"detail": "web pages may not play"}, 403)

@@ -106,15 +106,15 @@ class House:
             await self.arena.close()
             raise
         self._watches.append(asyncio.create_task(self._look()))
-        self._watches.append(asyncio.create_task(self._measure()))
+        self._watches.append(asyncio.create_task(self._measure(drawn)))
 
-    async def _measure(self) -> None:
+    async def _measure(self, drawn: Sequence[TrialDraw]) -> None:
         """Find out what the times of answers tell, while teams may play already."""
         slowest_s = 0.0
         for place, space in enumerate(self.actions):
             number = next(self.numbers)
             try:
-                found = await measured(self.arena, self.competition, place, space, number)
+                found = await measured(self.arena, self.competition, place, drawn, space, number)
             except RoboEvalError as err:
                 _LOG.warning("times of answers could not be measured: %s", err)
                 found = untold(self.competition, f"not measured: {err}")[place]

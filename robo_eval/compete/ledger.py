@@ -542,14 +542,15 @@ class Ledger:
         taken = TRIALS.c.server.is_(None) | TRIALS.c.server.not_in({server, *others})
         db.execute(sa.update(TRIALS).where(*free, taken).values(server=server))
         kept = {(one.attempt, one.trial.number, one.run): one.due_ns for one in known}
-        turns = []
+        drawn, turns = self._trials(db, attempt.attempt), []
         for row in mine:
             due = kept.get((row.attempt, row.trial, row.run))
             if due is None and row.began_ns is not None:
                 due = self._due(row.began_ns)
             if due is not None:
                 _change(db, row, due_ns=due)
-            turns.append(self._turn(db, attempt, team.name, row, server=server, due_ns=due))
+            changed = {"server": server, "due_ns": due}
+            turns.append(_turn(attempt, team.name, drawn[row.trial], row, **changed))
         return turns
 
     def _check_may_play(self, db: sa.Connection) -> None:
@@ -797,9 +798,10 @@ class Ledger:
         name = db.scalar(sa.select(TEAMS.c.name).where(TEAMS.c.number == head.team))
         trials = _of(TRIALS, attempt=number, state="open").where(*which).with_for_update()
         rows = db.execute(trials).all()
+        drawn = self._trials(db, head.attempt) if rows else ()
         for trial in rows:
             reason = why[:500] or f"nothing came until {moment_text(trial.due_ns)}"
-            first = self._turn(db, head, str(name), trial)
+            first = _turn(head, str(name), drawn[trial.trial], trial)
             for episode in range(trial.episode, len(first.trial.episodes)):
                 row = self.row(
                     replace(first, episode=episode), start_ns=self.now(), duration_s=0.0, ticks=0,
@@ -827,25 +829,6 @@ class Ledger:
     def _back_ns(self) -> int:
         """Until when who lost a connection now has to be back."""
         return self.now() + round(self.competition.limits.idle_s * _S)
-
-    def _turn(
-        self,
-        db: sa.Connection,
-        own: Attempt,
-        team: str,
-        row: Any,  # noqa: ANN401
-        **changed: Any,  # noqa: ANN401
-    ) -> Turn:
-        """The turn of a row of TRIALS, of which some fields have changed since it was read."""
-        return Turn(
-            attempt=own.number,
-            ordinal=own.attempt,
-            team=team,
-            trial=self._trials(db, own.attempt)[row.trial],
-            run=row.run,
-            episode=row.episode,
-            **{"due_ns": row.due_ns, "server": row.server or "", **changed},
-        )
 
     # What was noted and played -------------------------------------------------------------------
 
@@ -1208,6 +1191,19 @@ def _trial_row(db: sa.Connection, attempt: int, trial: int) -> Any:  # noqa: ANN
 
 def _change(db: sa.Connection, row: Any, **values: object) -> None:  # noqa: ANN401 - of TRIALS
     db.execute(_CHANGE, {"of": row.attempt, "which": row.trial, **values})
+
+
+def _turn(own: Attempt, team: str, drawn: TrialDraw, row: Any, **changed: Any) -> Turn:  # noqa: ANN401
+    """The turn of a row of TRIALS, of which some fields have changed since it was read."""
+    return Turn(
+        attempt=own.number,
+        ordinal=own.attempt,
+        team=team,
+        trial=drawn,
+        run=row.run,
+        episode=row.episode,
+        **{"due_ns": row.due_ns, "server": row.server or "", **changed},
+    )
 
 
 def _check_held(row: Any, turn: Turn) -> None:  # noqa: ANN401 - a row of TRIALS

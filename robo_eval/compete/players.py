@@ -24,6 +24,7 @@ from robo_eval.core.errors import InputError, PlanError, said
 from robo_eval.core.schedule import condition_keywords
 from robo_eval.core.task import limit_problem, task_of
 from robo_eval.core.trials import call_if_there
+from robo_eval.log.planned_row import novelty_of
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -119,7 +120,7 @@ def _check_acts(where: str, agent: Any, name: str, env: gymnasium.Env[Any, Any])
     try:
         observation, _ = env.reset(seed=0)
         call_if_there(agent, "begin_trial")
-        novelty = dict(getattr(env.unwrapped, "novelty", None) or {})
+        novelty = novelty_of(env)
         call_if_there(agent, "begin_episode", {"novelty_indicator": None, "novelty": novelty})
         call_if_there(agent, "reset")
         action = agent.act(observation)
@@ -241,7 +242,7 @@ class _Told:
         env = gymnasium.make(trial.env, **trial.keywords_of(turn.episode))
         try:
             env.reset(seed=drawn.seed)
-            novelty = dict(getattr(env.unwrapped, "novelty", None) or {})
+            novelty = novelty_of(env)
         finally:
             env.close()
         told = {"novelty_indicator": trial.place(turn.episode).indicator, "novelty": novelty}

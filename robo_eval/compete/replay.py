@@ -74,6 +74,7 @@ def played_again(
     import gymnasium
 
     from robo_eval.log.motion import trajectory_of
+    from robo_eval.log.planned_row import novelty_of
     from robo_eval.metrics.scoring import reward_of
 
     try:
@@ -84,7 +85,7 @@ def played_again(
         if keeps_motion and hasattr(env.unwrapped, "records_motion"):
             env.unwrapped.records_motion = True
         observation, info = env.reset(seed=trial.episodes[episode].seed)
-        novelty = dict(getattr(env.unwrapped, "novelty", None) or {})
+        novelty = novelty_of(env)
         seen, rewards = [copy.deepcopy(observation)], list[float]()
         terminated = truncated = False
         for action in actions:

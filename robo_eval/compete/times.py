@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import secrets
 import statistics
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Final
 
 import gymnasium
 
 from robo_eval.compete.arena import Arena
 from robo_eval.compete.competition import Competition
-from robo_eval.compete.draw import Secret, draw
+from robo_eval.compete.draw import TrialDraw
 from robo_eval.compete.worlds import Answer, Job, Setting, Start
 from robo_eval.core.errors import CheckFailedError
 from robo_eval.core.wording import counted
@@ -32,7 +32,12 @@ def untold(competition: Competition, why: str) -> list[dict[str, Any]]:
 
 
 async def measured(
-    arena: Arena, competition: Competition, place: int, space: gymnasium.Space[Any], room: int
+    arena: Arena,
+    competition: Competition,
+    place: int,
+    drawn: Iterable[TrialDraw],
+    space: gymnasium.Space[Any],
+    room: int,
 ) -> dict[str, Any]:
     """In how many pairs of a normal and a novel episode the novel one had the slower answers.
 
@@ -45,6 +50,7 @@ async def measured(
         arena: Where the worlds are.
         competition: Whose.
         place: Which of its tasks.
+        drawn: Trials of it by another secret.
         space: Space of its actions.
         room: A number that no team has.
 
@@ -60,7 +66,6 @@ async def measured(
             raise CheckFailedError(f"{task.env}: broke while it was measured: {why}")
         return answer
 
-    drawn = draw(competition, Secret.new())
     novelties = {one.cell: one for one in drawn if one.task == place and one.onset is not None}
     n, n_slower, slower_resets, slowest_s = 0, 0, 0, 0.0
     grid_ms, loop = competition.answer_grid_ms, asyncio.get_running_loop()

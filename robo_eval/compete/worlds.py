@@ -23,7 +23,7 @@ from robo_eval.core.canonical import canonical_json
 from robo_eval.core.errors import said
 from robo_eval.core.kinds import EndReason
 from robo_eval.core.plan import TaskPlan
-from robo_eval.log.planned_row import declared, measured, physical_state, tick_s_of
+from robo_eval.log.planned_row import declared, measured, novelty_of, physical_state, tick_s_of
 from robo_eval.metrics.scoring import reward_of, score_played
 
 TOLD: Final[Mapping[str, type]] = {"is_success": bool, "stage": int}
@@ -161,7 +161,7 @@ class World:
             yield _REST
             env.reset(seed=0)
             yield _REST
-        novelty = getattr(self._envs[-1].unwrapped, "novelty", None) or {}
+        novelty = novelty_of(self._envs[-1])
         self._words = {**novelty, **novelty.get("truth", {})}
         self.env = self._envs[0]
         self.last: tuple[Any, ...] | None = None
@@ -181,7 +181,7 @@ class World:
         self._rewards: list[float] = []
         self._actions: list[Any] = []
         self._initial_state = physical_state(self.env)
-        self._novelty = dict(getattr(self.env.unwrapped, "novelty", None) or {})
+        self._novelty = novelty_of(self.env)
         for value in (self._initial_state, self._novelty):
             canonical_json(value)  # raises if a row cannot hold it
         self.last = (observation, 0.0, False, False, self._told(info))

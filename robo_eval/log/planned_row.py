@@ -76,6 +76,11 @@ def physical_state(env: Any) -> dict[str, Any]:  # noqa: ANN401 - a Gymnasium en
     return {}
 
 
+def novelty_of(env: Any) -> dict[str, Any]:  # noqa: ANN401 - a Gymnasium environment
+    """What an environment says of the novelty of its episode; empty if it says nothing."""
+    return dict(getattr(env.unwrapped, "novelty", None) or {})
+
+
 def measured(env: Any, info: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ANN401
     """Stages that were done and measures of the control, where an environment tells them."""
     found: dict[str, Any] = {}

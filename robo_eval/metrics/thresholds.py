@@ -10,7 +10,7 @@ from robo_eval.core.wording import in_short
 from robo_eval.formulas import sailon
 from robo_eval.metrics.body import Body
 from robo_eval.metrics.performance import success_estimate
-from robo_eval.metrics.trials import over_trials
+from robo_eval.metrics.trials import detection_of, over_trials
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,10 +98,7 @@ def _point(body: Body, threshold: float | None) -> ThresholdPoint:
         declared = one.trial["declared"]
         if threshold is not None:
             declared = sailon.declared_index(one.trial["probability"], threshold)
-        trial = {**one.trial, "declared": declared}
-        found[key] = sailon.detection(
-            *(trial[name] for name in ("onset", "declared", "n_episodes", "unplayed"))
-        )
+        found[key] = detection_of({**one.trial, "declared": declared})
     judged = [one["false_positive"] for one in found.values() if one["false_positive"] is not None]
     novel = {key: found[key] for key in body.trials.novel}
 

@@ -173,6 +173,12 @@ def _gain(performance: Sequence[float], baseline: Sequence[float], onset: int) -
     return (sum(performance[onset:]) - sum(baseline[onset:])) / len(performance[onset:])
 
 
+def detection_of(trial: Mapping[str, Any]) -> sailon.Detection:
+    """What a trial of `Played` tells of detection."""
+    names = ("onset", "declared", "n_episodes", "unplayed")
+    return sailon.detection(*(trial[name] for name in names))
+
+
 def has_not_begun(novelty: object) -> bool:
     """Whether an episode of a trial ended before its novelty began, by the `novelty` of its row."""
     return isinstance(novelty, Mapping) and "trial" in novelty and novelty.get("began") is False

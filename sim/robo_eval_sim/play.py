@@ -40,7 +40,14 @@ from robo_eval.core.schedule import (
 )
 from robo_eval.core.trials import asked_to_declare, begin_in_trial
 from robo_eval.log.motion import trajectory_of
-from robo_eval.log.planned_row import declared, measured, physical_state, row_for, tick_s_of
+from robo_eval.log.planned_row import (
+    declared,
+    measured,
+    novelty_of,
+    physical_state,
+    row_for,
+    tick_s_of,
+)
 from robo_eval.log.provenance import software
 from robo_eval.log.trace import write_trace
 from robo_eval.metrics.scoring import SCORE_VERSION, reward_of, score_played
@@ -360,7 +367,7 @@ def _record(
     options = None if planned.start is None else {"state": dict(planned.start)}
     observation, recording.info = env.reset(seed=planned.seed, options=options)
     recording.initial_state = physical_state(env)
-    recording.novelty = dict(getattr(env.unwrapped, "novelty", None) or {})
+    recording.novelty = novelty_of(env)
     for value in (recording.initial_state, recording.novelty):
         if not _is_plain(value):
             canonical_json(value)  # raises if a row cannot hold it

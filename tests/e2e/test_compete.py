@@ -84,16 +84,21 @@ class Agent:
         return {"probability": 0.5}
 
 
-def test_a_killed_server_goes_on_where_it_stopped(server: Any, tmp_path: Path) -> None:
-    first = server("--team", "brave")
-    token = first.said(r"token of brave: (\S+)")
-    env = gymnasium.make("RoboEval/Remote-v0", url=first.url, token=token)
+def play_into_the_second(env: Any) -> None:
+    """Play one episode to its end, speak for it, and begin the next."""
     env.reset()
     while not any(env.step(0)[2:4]):
         pass
     env.unwrapped.declare(probability=0.25)
     env.reset()
     env.step(0)
+
+
+def test_a_killed_server_goes_on_where_it_stopped(server: Any, tmp_path: Path) -> None:
+    first = server("--team", "brave")
+    token = first.said(r"token of brave: (\S+)")
+    env = gymnasium.make("RoboEval/Remote-v0", url=first.url, token=token)
+    play_into_the_second(env)
     first.end(signal.SIGKILL)
     second = server(port=first.url.rstrip("/").rpartition(":")[2])
     assert second.url == first.url

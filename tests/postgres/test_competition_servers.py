@@ -19,7 +19,7 @@ from robo_eval.compete.ledger import Ledger
 from robo_eval.compete.link import SaidNoError
 from robo_eval.compete.serving import opened
 from robo_eval.core.errors import InputError
-from tests.e2e.test_compete import FILE, Agent, Server
+from tests.e2e.test_compete import FILE, Agent, Server, play_into_the_second
 
 IMPATIENT = """
 from robo_eval.cli.app import main
@@ -92,12 +92,7 @@ def test_trials_of_a_killed_server_go_on_at_the_other(servers: Any, tmp_path: Pa
     proxy = Proxy(first.url)
     alice, bob = made(proxy.url, tokens["alice"]), made(second.url, tokens["bob"])
     for env in (alice, bob):
-        env.reset()
-        while not any(env.step(0)[2:4]):
-            pass
-        env.unwrapped.declare(probability=0.25)
-        env.reset()
-        env.step(0)
+        play_into_the_second(env)
     with pytest.raises(SaidNoError, match="another server"):  # while that one lives
         made(second.url, tokens["alice"])
     first.end(signal.SIGKILL)

@@ -163,7 +163,7 @@ def _film(folder: Path, attempt: int, trial: int, episode: int) -> Clip:
         drawn = ledger.trials(ordinal)[trial]
         run, _ = ledger.ended_runs(attempt)[trial]
         place = ("episode", trial, run, episode)
-        links = (one for one in ledger.links(attempt))
+        links = ledger.links(attempt)
         link = next(one for one in links if (one.kind, one.trial, one.run, one.episode) == place)
     if link.problem:
         raise InputError(f"the episode {link.problem}")

@@ -15,7 +15,7 @@ from robo_eval.formulas import sailon
 from robo_eval.metrics.body import Body
 from robo_eval.metrics.performance import success_estimate
 from robo_eval.metrics.registry import Yields, metric
-from robo_eval.metrics.trials import Key, Played, Trials, over_trials
+from robo_eval.metrics.trials import Key, Played, Trials, detection_of, over_trials
 from robo_eval.stats.rates import garwood_interval
 
 GROUP: Final = TRIALS
@@ -113,11 +113,6 @@ def _why_not_detected(trials: Trials, *, controls: bool) -> tuple[str, str]:
     return "", ""
 
 
-def _found(trial: Mapping[str, Any]) -> sailon.Detection:
-    names = ("onset", "declared", "n_episodes", "unplayed")
-    return sailon.detection(*(trial[name] for name in names))
-
-
 def _detected(body: Body, name: str, unit: str, of: Of, *, controls: bool) -> Iterator[Number]:
     trials = body.trials
     why, remedy = _why_not_detected(trials, controls=controls)
@@ -136,11 +131,13 @@ def delay(body: Body) -> Iterator[Number]:
     """
     if not body.trials:
         return
-    of = _means(body, lambda one: _found(one.trial)["delay"], "episodes", "no trial was detected")
+    of = _means(
+        body, lambda one: detection_of(one.trial)["delay"], "episodes", "no trial was detected"
+    )
     yield from _detected(body, "M1", "episodes", of, controls=False)
     of = _means(
         body,
-        lambda one: _found(one.trial)["restricted_delay"],
+        lambda one: detection_of(one.trial)["restricted_delay"],
         "episodes",
         "novelty was declared too early in every trial",
     )
@@ -151,7 +148,7 @@ def delay(body: Body) -> Iterator[Number]:
 def detected(body: Body) -> Iterator[Number]:
     """Share of the trials with novelty in which it was declared, and not before it had begun."""
     if body.trials:
-        of = _share(body, lambda one: _found(one.trial)["detected"])
+        of = _share(body, lambda one: detection_of(one.trial)["detected"])
         yield from _detected(body, "M2", "ratio", of, controls=False)
 
 
@@ -165,7 +162,7 @@ def false_positives(body: Body) -> Iterator[Number]:
     """
     if body.trials:
         none = "normal episodes of every trial were forfeited, or ended by a fault"
-        of = _share(body, lambda one: _found(one.trial)["false_positive"], none)
+        of = _share(body, lambda one: detection_of(one.trial)["false_positive"], none)
         yield from _detected(body, "M2_1", "ratio", of, controls=True)
         yield from _detected(
             body, "false_alarms_per_100", _PER_100, partial(_alarms, body), controls=True

@@ -13,6 +13,7 @@ import pytest
 
 from robo_eval.compete import house, times
 from robo_eval.compete.competition import parse_competition
+from robo_eval.compete.draw import Secret, draw
 from robo_eval.compete.link import rules_of
 from tests.unit.compete.door import test_door
 from tests.unit.compete.door.conftest import tiny
@@ -62,7 +63,8 @@ def test_the_share_is_that_of_pairs_whose_novel_one_was_slower(
     hand, arena, space = MagicMock(), MagicMock(), MagicMock()
     hand.ask = AsyncMock(return_value=MagicMock(broken={}))
     arena.seat = AsyncMock(return_value=hand)
-    found = asyncio.run(times.measured(arena, competition, 0, space, 7))
+    drawn = draw(competition, Secret.new())
+    found = asyncio.run(times.measured(arena, competition, 0, drawn, space, 7))
     assert (found["novel_is_slower"], found["pairs"], next(counted)) == (share, 20, 40)
     assert found["reset_is_slower"] == (1.0 if slower[0] > slower[1] else 0.0)
     arena.seat.assert_awaited_once()
