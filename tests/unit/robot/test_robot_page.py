@@ -25,6 +25,7 @@ MODELS: Final[dict[str, type[BaseModel]]] = {
     "`state.imu`": config.Imu,
     "`state.workspace`": config.Workspace,
     "`state.wrench`": config.Wrench,
+    "`state.mode`": config.DriverMode,
     "`guard`": config.GuardConfig,
     "`guard.stop`": config.Stop,
     "`guard.estop`": config.EStop,
@@ -34,6 +35,7 @@ MODELS: Final[dict[str, type[BaseModel]]] = {
     "`record`": config.Record,
     "`twin`": config.Twin,
     "`twin.perturbation`": config.Perturbation,
+    "`twin.drive`": config.Drive,
 }
 NOT_IN_FILES: Final = {config.Limits, config.Hinge}
 """Read by code only; and of the same keys as a slider."""

@@ -106,6 +106,14 @@ class Wrench(Section):
     torque_nm: Positive
 
 
+class DriverMode(Section):
+    """The driver's mode in a word (`std_msgs/String`, latched)."""
+
+    topic: Topic
+    follows: Annotated[tuple[str, ...], Field(min_length=1)]
+    """Words with which the drives follow commands; with all others they do not."""
+
+
 class State(Section):
     """Topics that say where the robot is."""
 
@@ -115,6 +123,7 @@ class State(Section):
     imu: Imu | None = None
     workspace: Workspace | None = None
     wrench: Wrench | None = None
+    mode: DriverMode | None = None
 
 
 class Stop(Section):
@@ -243,12 +252,29 @@ class Perturbation(Section):
     """Whether commands move the first slider the wrong way."""
 
 
+class Drive(Section):
+    """How the drives of an arm behave that has no physics; it plays no task."""
+
+    bandwidth_rad_s: Positive = 10.0
+    """How fast they follow a command."""
+    margin: Annotated[float, Field(ge=1.0)] = 1.2
+    """Their own limits of velocity and acceleration, over those of the joints."""
+    inertia: Positive = 1.0
+    """What they move, kg or kg m^2."""
+    gravity: dict[str, float] = Field(default_factory=dict)
+    """By joint, the effort that holds it at position zero, N or N m."""
+    start: dict[str, float] = Field(default_factory=dict)
+    """By joint, where it is at first, m or rad; zero if it is not named."""
+
+
 class Twin(Section):
     """The stand-in behind the topics; a physical robot has no such section."""
 
     perturbation: Perturbation = Perturbation()
     has_command_timeout: Flag = True
     """Whether it brakes by itself when commands stop coming; without, the preflight fails."""
+    drive: Drive | None = None
+    """Drives with modes, in place of a task's body."""
 
 
 class RobotConfig(Section):

@@ -27,6 +27,7 @@ from robo_eval_robot.config import RobotConfig, Twin, read_robot
 from robo_eval_robot.parameters import declare
 from robo_eval_robot.process import run, take_precedence
 from robo_eval_twin.body import Body, Reading, body_of
+from robo_eval_twin.drives_node import DrivesNode
 
 _HEARTBEAT_TICKS = 5
 _PRIORITY: Final = 20
@@ -160,12 +161,14 @@ def _imu(stamp: Any, frame: str, reading: Reading) -> Imu:  # noqa: ANN401 - a m
     return message
 
 
-def _make(context: Context, arguments: Sequence[str]) -> TwinNode:
+def _make(context: Context, arguments: Sequence[str]) -> TwinNode | DrivesNode:
     if len(arguments) != 1:
         raise InputError("usage: python -m robo_eval_twin.twin_node ROBOT.yaml")
     config = read_robot(Path(arguments[0]))
     if config.body != "twin":
         raise InputError(f"{arguments[0]}: body: is {config.body!r}; a twin needs `body: twin`")
+    if config.twin is not None and config.twin.drive is not None:
+        return DrivesNode(context, config, config.twin.drive)
     return TwinNode(context, config, body_of(config))
 
 
