@@ -283,10 +283,29 @@ def test_whatever_is_asked_it_stays_within_its_own_limits(
             assert max(map(abs, row["acceleration"])) <= 1.2 * 15.0 + 1e-9
 
 
-@pytest.mark.parametrize("key", ["gravity", "start"])
-def test_a_joint_that_the_drives_do_not_have_is_refused(key: str) -> None:
-    with pytest.raises(InputError, match=rf"twin\.drive\.{key}: .*did you mean 'elbow_joint'"):
-        drives(**{key: {"elbow_joint_": 1.0}})
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("gravity: {shoulder_lift", "gravity: {shoulder_lft", "twin.drive.gravity: unknown"),
+        ("start: {shoulder_lift", "start: {shoulder_lft", "did you mean 'shoulder_lift_joint'"),
+        ("elbow_joint: 1.0", "elbow_joint: 4.0", "twin.drive.start.elbow_joint: 4 is beyond"),
+        ("elbow_joint: 1.0", "elbow_joint: .nan", "twin.drive.start.elbow_joint"),
+        ("margin: 1.2", "margin: 0.9", "twin.drive.margin"),
+        ("margin: 1.2", "margin_deg: 1.2", "twin.drive.margin_deg"),
+        ("twin:\n", "twin:\n  perturbation: {seed: 1}\n", "twin.perturbation: "),
+        ("tasks: {}", "tasks: {MyLab/Turn-v0: {adapter: a}}", "tasks: "),
+        ("follows: [running]", "follows: []", "state.mode.follows"),
+        ("topic: driver/mode", "topic: 'driver mode'", "state.mode.topic"),
+    ],
+)
+def test_a_wrong_file_is_refused_with_its_field(old: str, new: str, said: str) -> None:
+    assert old in TEXT
+    with pytest.raises(InputError) as caught:
+        parse_robot(TEXT.replace(old, new, 1), source="arm.yaml")
+    message = str(caught.value)
+    assert message.startswith("arm.yaml: ")
+    assert said in message
+    assert "\n" not in message
 
 
 def test_the_witness_knows_nothing_of_the_guard() -> None:

@@ -337,6 +337,7 @@ class RobotConfig(Section):
                     )
         if self.twin is not None and self.body != "twin":
             raise ValueError("twin: a physical robot has no such section; remove it")
+        self._check_drive()
         still, slow = self.guard.stop.standstill_velocity, self.preflight.velocity
         if slow is not None and slow <= still:
             raise ValueError(
@@ -344,6 +345,26 @@ class RobotConfig(Section):
                 f" {still:g}; give a higher one"
             )
         return self
+
+    def _check_drive(self) -> None:
+        if self.twin is None or (drive := self.twin.drive) is None:
+            return
+        if self.tasks:
+            raise ValueError("tasks: drives without an arm play none; remove tasks or twin.drive")
+        if "perturbation" in self.twin.model_fields_set:
+            raise ValueError("twin.perturbation: is of a task's body; remove it or twin.drive")
+        for key, given in (("gravity", drive.gravity), ("start", drive.start)):
+            for name in given:
+                if name not in self.commanded:
+                    problem = unknown_name("commanded joint", name, self.commanded)
+                    raise ValueError(f"twin.drive.{key}: {problem}")
+        for name, place in drive.start.items():
+            limits = self.limits(name)
+            if limits is not None and not limits.low <= place <= limits.high:
+                raise ValueError(
+                    f"twin.drive.start.{name}: {place:g} is beyond the joint's limits"
+                    f" {limits.low:g} to {limits.high:g} {limits.unit}"
+                )
 
     @model_validator(mode="after")
     def _check_times(self) -> Self:

@@ -8,12 +8,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from robo_eval.core.errors import InputError
-from robo_eval.core.names import unknown_name
 from robo_eval_robot.config import Drive, RobotConfig
 from robo_eval_twin.body import Array
 
@@ -32,6 +31,10 @@ class Mode(StrEnum):
     """Held by brakes, which a person can release to move the arm by hand."""
 
 
+_GUIDED: Final = (Mode.FREEDRIVE, Mode.POWER_OFF, Mode.NO_CONTROLLER)
+"""Modes in which something else than commands can move the joints."""
+
+
 class Drives:
     """Commanded joints of a robot that go where they are told to, as far as they can.
 
@@ -42,9 +45,6 @@ class Drives:
     Args:
         config: The robot; its limits of velocity and acceleration are multiplied by the margin.
         drive: How the drives behave.
-
-    Raises:
-        InputError: If the drives are told of a joint that is not commanded.
     """
 
     def __init__(self, config: RobotConfig, drive: Drive) -> None:
@@ -61,8 +61,8 @@ class Drives:
         self._effort = np.array([each.effort for each in limits])
         self._bandwidth = drive.bandwidth_rad_s
         self._inertia = drive.inertia
-        self._gravity = self._by_joint(drive.gravity, "gravity")
-        self.position = self._by_joint(drive.start, "start")
+        self._gravity = self._by_joint(drive.gravity)
+        self.position = self._by_joint(drive.start)
         """Metres or radians, shape (J,); so are the others."""
         self.velocity = np.zeros(len(limits))
         self.acceleration = np.zeros(len(limits))
@@ -135,14 +135,16 @@ class Drives:
             self.command = None
 
     def guide(self, velocity: Sequence[float]) -> None:
-        """Move the joints by hand, where a hand can, at these velocities until others are given.
+        """Move the joints otherwise than by commands, at these velocities until others are given.
+
+        A hand can with freedrive or without power, another controller where ours is not active.
 
         Raises:
             InputError: If it is not a finite number for each joint.
         """
         if len(velocity) != len(self.joints) or not all(map(math.isfinite, velocity)):
             raise InputError(f"hand: {len(self.joints)} finite numbers are needed")
-        if self.mode in (Mode.FREEDRIVE, Mode.POWER_OFF):
+        if self.mode in _GUIDED:
             self._hand = np.clip(np.array(velocity, dtype=float), -self._speed, self._speed)
 
     def tick(self, elapsed_s: float) -> None:
@@ -151,10 +153,8 @@ class Drives:
         self._quiet_s += elapsed_s
         if self.mode is Mode.RUNNING and self._is_commanded():
             wanted = self._followed(elapsed_s)
-        elif self.mode in (Mode.FREEDRIVE, Mode.POWER_OFF):
+        elif self._hand.any():
             wanted = (self._hand - self.velocity) / elapsed_s
-            if not self._hand.any():
-                wanted = self._braked(elapsed_s)
         else:
             wanted = self._braked(elapsed_s)
         self.acceleration = wanted
@@ -249,8 +249,5 @@ class Drives:
         self.stop(f"{what} of {self.joints[first]}: {values[first]:.4g} beyond {limit:.4g}")
         return True
 
-    def _by_joint(self, given: dict[str, float], key: str) -> Array:
-        for name in given:
-            if name not in self.joints:
-                raise InputError(f"twin.drive.{key}: {unknown_name('joint', name, self.joints)}")
+    def _by_joint(self, given: dict[str, float]) -> Array:
         return np.array([given.get(name, 0.0) for name in self.joints])

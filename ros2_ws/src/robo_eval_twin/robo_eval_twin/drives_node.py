@@ -126,7 +126,7 @@ class DrivesNode:
                 tell(response, header)
 
         # A callback cannot keep its answer to itself.
-        off.send_response = tell_unless_silent
+        off.send_response = tell_unless_silent  # type: ignore[method-assign]
 
     def _doing(self, ask: Callable[[], None]) -> Callable[[Any, Any], Any]:
         def answer(_request: Any, response: Any) -> Any:  # noqa: ANN401 - ROS messages

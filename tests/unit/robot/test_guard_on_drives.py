@@ -1,0 +1,287 @@
+"""What the guard's commands do to drives that have limits and modes of their own.
+
+The drives are the witness: they know nothing of the guard, and write down how they moved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+
+import robo_eval_twin
+from robo_eval.core.errors import InputError
+from robo_eval_robot.config import RobotConfig, parse_robot
+from robo_eval_robot.guard import Guard
+from robo_eval_robot.guard_checks import Code, Request
+from robo_eval_robot.guard_state import Answer, GuardState, Reaction
+from robo_eval_robot.guard_watch import JointSample
+from robo_eval_twin.drives import Drives, Mode
+
+SOURCES = Path(robo_eval_twin.__file__).parents[2]
+TEXT = (SOURCES / "robo_eval_bringup/config/arm_twin.yaml").read_text()
+SPEED, ACCELERATION = 3.14, 15.0  # of each joint, in that file
+TICK_MS = 1
+STATE_MS = 8
+CYCLE_MS = CONTROL_MS = 20
+MS = 1_000_000
+LIFT = 1  # the place of a vertical axis
+
+
+def arm(interface: str = "position", **changes: Any) -> RobotConfig:
+    """The arm's file; `stop__category=0` changes that key of `guard`, `drive__margin` a drive's."""
+    data = yaml.safe_load(TEXT)
+    data["controller"]["interface"] = interface
+    if interface != "position":
+        del data["guard"]["command_step"]
+    for name, value in changes.items():
+        section, _, key = name.rpartition("__")
+        place = {"": data["guard"], "stop": data["guard"]["stop"], "drive": data["twin"]["drive"]}
+        place[section][key] = value
+    return parse_robot(yaml.safe_dump(data), source="arm")
+
+
+class Cell:
+    """A guard before drives, on a clock of whole milliseconds."""
+
+    def __init__(self, config: RobotConfig) -> None:
+        assert config.twin is not None
+        assert config.twin.drive is not None
+        self.ms = 100_000
+        self.guard = Guard(config, self.now)
+        self.drives = Drives(config, config.twin.drive)
+        self.interface = config.controller.interface
+        self.passed: list[tuple[int, tuple[float, ...]]] = []
+        """When which request of the policy was passed on, ms."""
+        self.powers_off = 0
+        self.incidents: list[Code] = []
+        self.guard.estop(pressed=False, now=self.now)
+        self.play(40)
+        assert self.guard.enable(on=True, now=self.now).success
+
+    @property
+    def now(self) -> float:
+        return self.ms / 1000.0
+
+    def take(self, result: Reaction | Answer) -> Any:
+        reaction = result.reaction if isinstance(result, Answer) else result
+        if reaction.command is not None:
+            self.drives.hear(reaction.command)
+        self.powers_off += reaction.power_off
+        self.incidents += [each.code for each in reaction.incidents]
+        return result
+
+    def play(self, milliseconds: int) -> list[dict[str, Any]]:
+        """Rows of what the drives did, a millisecond each."""
+        rows = []
+        for _ in range(0, milliseconds, TICK_MS):
+            self.ms += TICK_MS
+            self.drives.tick(TICK_MS / 1000.0)
+            rows.append(self.drives.row())
+            if self.ms % STATE_MS == 0:
+                self.take(self.guard.joint_state(self.sample(), self.now))
+            if self.ms % CYCLE_MS == 0:
+                self.guard.peers.heard_driver(self.now)
+                self.guard.peers.heard_policy(self.now)
+                look = {"publishers": 1, "estop_sources": 1, "power_off_ready": True}
+                self.take(self.guard.graph(**look, now=self.now))
+                self.take(self.guard.cycle(self.now))
+        return rows
+
+    def sample(self) -> JointSample:
+        drives = self.drives
+        return JointSample(
+            names=drives.joints,
+            positions=drives.position.tolist(),
+            velocities=drives.velocity.tolist(),
+            stamp_ns=self.ms * MS,
+        )
+
+    def ask(self, values: Sequence[float]) -> None:
+        """What a policy asks for, stamped now."""
+        request = Request(names=self.drives.joints, values=values, stamp_ns=self.ms * MS)
+        reaction = self.guard.request(request, wall_ns=self.ms * MS, now=self.now)
+        if self.guard.state is GuardState.RUNNING and reaction.command is not None:
+            self.passed.append((self.ms, reaction.command))
+        self.take(reaction)
+
+    def move(self, speed: float, milliseconds: int) -> list[dict[str, Any]]:
+        """Have the first joint speed up gently, and go on at a speed; all within the limits."""
+        rows, now = [], 0.0
+        wanted = self.drives.position.copy() if self.interface == "position" else np.zeros(6)
+        for _ in range(0, milliseconds, CONTROL_MS):
+            now = min(now + 5.0 * CONTROL_MS / 1000.0, speed)
+            wanted[0] = wanted[0] + now * CONTROL_MS / 1000.0 if self.interface[0] == "p" else now
+            self.ask(wanted.tolist())
+            rows += self.play(CONTROL_MS)
+        assert self.guard.state is GuardState.RUNNING, self.incidents
+        assert self.drives.mode is Mode.RUNNING
+        return rows
+
+    def stop(self, milliseconds: int) -> list[dict[str, Any]]:
+        """Have somebody stop it; rows of what follows."""
+        assert self.take(self.guard.stop(self.now)).success
+        return self.play(milliseconds)
+
+    def hand(self, speed: float, milliseconds: int) -> None:
+        """Have a hand move the first joint."""
+        self.drives.guide([speed, 0, 0, 0, 0, 0])
+        self.play(milliseconds)
+
+
+def column(rows: list[dict[str, Any]], what: str, joint: int = 0) -> np.ndarray:
+    return np.array([row[what][joint] for row in rows])
+
+
+def events(rows: list[dict[str, Any]]) -> str:
+    return "; ".join(event for row in rows for event in row["events"])
+
+
+def today(reason: str) -> Callable[[Any], Any]:
+    """What the guard does not do yet; only what is asserted may fail."""
+    return pytest.mark.xfail(strict=True, raises=AssertionError, reason=reason)
+
+
+@pytest.mark.parametrize(("interface", "speed"), [("position", 2.5), ("velocity", 3.0)])
+def test_what_a_policy_asks_within_the_limits_is_followed(interface: str, speed: float) -> None:
+    rows = Cell(arm(interface)).move(speed, 1200)
+    assert events(rows) == ""
+    assert column(rows, "velocity")[-1] == pytest.approx(speed, abs=0.1)
+
+
+# A stop decelerates ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("interface", "speed"),
+    [
+        ("position", 0.5),
+        pytest.param(
+            "position", 2.5, marks=today("the guard commands the measured position at full speed")
+        ),
+        ("velocity", 1.0),
+        pytest.param(
+            "velocity", 3.0, marks=today("the guard commands a velocity of zero at full speed")
+        ),
+    ],
+)
+def test_a_stop_decelerates_within_the_limits_and_ends_at_standstill(
+    interface: str, speed: float
+) -> None:
+    cell = Cell(arm(interface))
+    cell.move(speed, 1200)
+    rows = cell.stop(2000)
+    assert events(rows) == "", "the drives could not follow the stop"
+    assert abs(column(rows, "acceleration")).max() <= 1.05 * ACCELERATION
+    assert rows[-1]["velocity"] == pytest.approx([0.0] * 6, abs=1e-3)
+
+
+@today("efforts of zero let a vertical axis fall, and no robot file is refused for it")
+def test_a_stop_of_efforts_lets_no_axis_fall() -> None:
+    try:
+        config = arm("effort", drive__inertia=5.0, stop__category=2)
+    except InputError:
+        return  # a robot file has to say what holds such an axis
+    cell = Cell(config)
+    held = cell.drives.effort.tolist()
+    for _ in range(10):
+        cell.ask(held)
+        cell.play(CONTROL_MS)
+    before = cell.drives.position[LIFT]
+    rows = cell.stop(1000)
+    assert abs(column(rows, "position", LIFT) - before).max() < 0.05
+
+
+# A stop never ends in a jump -------------------------------------------------------------------
+
+
+@pytest.fixture
+def guided() -> Cell:
+    """Stopped, at a standstill, and then free to be moved by hand."""
+    cell = Cell(arm())
+    cell.move(0.3, 400)
+    cell.stop(1000)
+    cell.drives.freedrive(on=True)
+    return cell
+
+
+@today("the guard remembers that the robot stood once after the stop")
+def test_a_reset_is_refused_while_a_joint_moves(guided: Cell) -> None:
+    guided.hand(0.3, 500)
+    assert not guided.take(guided.guard.reset(guided.now)).success
+
+
+@today("a reset commands the position of the stop once more")
+def test_a_reset_moves_nothing(guided: Cell) -> None:
+    guided.hand(0.5, 1000)
+    guided.hand(0.0, 500)
+    stands = guided.drives.position.copy()
+    guided.drives.freedrive(on=False)
+    guided.drives.command = None  # what counts is what the reset sends
+    assert guided.take(guided.guard.reset(guided.now)).success
+    rows = guided.play(1000)
+    assert abs(column(rows, "position") - stands[0]).max() < 0.01
+
+
+# Limits are over time --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "gap_ms",
+    [
+        pytest.param(ms, marks=today("`command_step` is for each message, however often they come"))
+        for ms in (1, 2, 5)
+    ]
+    + [CONTROL_MS],
+)
+def test_no_rate_of_requests_passes_a_speed_beyond_the_limit(gap_ms: int) -> None:
+    cell = Cell(arm())
+    place = cell.drives.position.copy()
+    for number in range(40):
+        place[0] += min(0.003 * (number + 1), 0.05)
+        cell.ask(place.tolist())
+        cell.play(gap_ms)
+    times_s = np.array([ms for ms, _ in cell.passed]) / 1000.0
+    places = np.array([command[0] for _, command in cell.passed])
+    if len(places) > 1:
+        passed = (places[-1] - places[0]) / max(times_s[-1] - times_s[0], CONTROL_MS / 1000.0)
+        assert passed <= 1.01 * SPEED
+
+
+@today("a position robot has no limit of acceleration between requests")
+def test_no_requests_pass_that_reverse_at_once() -> None:
+    cell = Cell(arm())
+    cell.move(2.5, 800)
+    place = np.array(cell.passed[-1][1])
+    for _ in range(20):
+        place[0] -= 0.05
+        cell.ask(place.tolist())
+        cell.play(CONTROL_MS)
+    places = np.array([command[0] for _, command in cell.passed])
+    accelerations = np.diff(places, 2) / (CONTROL_MS / 1000.0) ** 2
+    assert abs(accelerations).max() <= 1.05 * ACCELERATION
+
+
+@today("the acceleration of two neighbouring joint states is taken for that of the robot")
+def test_a_stiff_but_legal_step_of_velocity_stops_nothing() -> None:
+    cell = Cell(arm("velocity", debounce=1, drive__bandwidth_rad_s=100.0, drive__margin=50.0))
+    for _ in range(10):
+        cell.ask([0.29, 0, 0, 0, 0, 0])
+        cell.play(CONTROL_MS)
+    assert cell.incidents == []
+
+
+# Power that is not removed ---------------------------------------------------------------------
+
+
+@today("the driver is asked to remove power once, and nobody notices that it says nothing")
+def test_power_that_is_not_removed_is_asked_for_again_and_told() -> None:
+    cell = Cell(arm(stop__category=0))
+    cell.move(0.3, 400)
+    cell.stop(5000)  # the driver never answers
+    assert cell.powers_off > 1
+    assert Code.POWER_OFF in cell.incidents
