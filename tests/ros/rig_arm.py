@@ -4,7 +4,7 @@ Arguments: the robot file and a JSON list of steps. `["until", state]` waits for
 `["call", service, true]` calls a `SetBool`, without the third a `Trigger`; `["move", speed, s]`
 asks the first joint to speed up and go on, rad/s; `["hand", speed, s]` moves it by hand, and lets
 it rest as long; `["wait", s]`; `["set", parameter, value]` is one of the driver's;
-`["estop", true]` opens a second source.
+`["estop", true]` is said once by a second source, as long as the rig lives.
 Out: a JSON list with an object for each step: the guard's state and causes after it, and an answer.
 """
 
@@ -20,6 +20,7 @@ from typing import Any
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
 from rcl_interfaces.srv import SetParameters
+from rclpy.duration import Duration
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from sensor_msgs.msg import JointState
@@ -110,7 +111,9 @@ class Rig:
 
     def do_estop(self, pressed: bool) -> None:
         if self.estop is None:
-            self.estop = self.node.create_publisher(Bool, "safety/estop", topics.latched(1))
+            often = topics.latched(1)
+            often.deadline = Duration(seconds=0.2)
+            self.estop = self.node.create_publisher(Bool, "safety/estop", often)
             self.spin(self.estop.get_subscription_count, "the guard hears it")
         self.estop.publish(Bool(data=pressed))
 

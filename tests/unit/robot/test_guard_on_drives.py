@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 import robo_eval_twin
 from robo_eval.core.errors import InputError
@@ -25,7 +27,6 @@ from robo_eval_twin.drives import Drives, Mode
 SOURCES = Path(robo_eval_twin.__file__).parents[2]
 TEXT = (SOURCES / "robo_eval_bringup/config/arm_twin.yaml").read_text()
 SPEED, ACCELERATION = 3.14, 15.0  # of each joint, in that file
-TICK_MS = 1
 STATE_MS = 8
 CYCLE_MS = CONTROL_MS = 20
 MS = 1_000_000
@@ -46,12 +47,17 @@ def arm(interface: str = "position", **changes: Any) -> RobotConfig:
 
 
 class Cell:
-    """A guard before drives, on a clock of whole milliseconds."""
+    """A guard before drives, on a clock of whole milliseconds.
 
-    def __init__(self, config: RobotConfig) -> None:
+    Args:
+        config: The robot.
+        tick_ms: How finely the drives move.
+    """
+
+    def __init__(self, config: RobotConfig, tick_ms: int = 4) -> None:
         assert config.twin is not None
         assert config.twin.drive is not None
-        self.ms = 100_000
+        self.ms, self.tick_ms = 100_000, tick_ms
         self.guard = Guard(config, self.now)
         self.drives = Drives(config, config.twin.drive)
         self.interface = config.controller.interface
@@ -76,11 +82,11 @@ class Cell:
         return result
 
     def play(self, milliseconds: int) -> list[dict[str, Any]]:
-        """Rows of what the drives did, a millisecond each."""
+        """Rows of what the drives did, one a tick."""
         rows = []
-        for _ in range(0, milliseconds, TICK_MS):
-            self.ms += TICK_MS
-            self.drives.tick(TICK_MS / 1000.0)
+        for _ in range(0, milliseconds, self.tick_ms):
+            self.ms += self.tick_ms
+            self.drives.tick(self.tick_ms / 1000.0)
             rows.append(self.drives.row())
             if self.ms % STATE_MS == 0:
                 self.take(self.guard.joint_state(self.sample(), self.now))
@@ -109,14 +115,19 @@ class Cell:
             self.passed.append((self.ms, reaction.command))
         self.take(reaction)
 
-    def move(self, speed: float, milliseconds: int) -> list[dict[str, Any]]:
-        """Have the first joint speed up gently, and go on at a speed; all within the limits."""
-        rows, now = [], 0.0
-        wanted = self.drives.position.copy() if self.interface == "position" else np.zeros(6)
+    def move(self, speeds: float | Sequence[float], milliseconds: int) -> list[dict[str, Any]]:
+        """Have joints speed up gently, and go on at these speeds; all within the limits.
+
+        A number is the speed of the first joint.
+        """
+        wanted = np.zeros(6)
+        wanted[: np.size(speeds)] = speeds
+        rows, now, place = [], np.zeros(6), self.drives.position.copy()
+        change = 5.0 * CONTROL_MS / 1000.0
         for _ in range(0, milliseconds, CONTROL_MS):
-            now = min(now + 5.0 * CONTROL_MS / 1000.0, speed)
-            wanted[0] = wanted[0] + now * CONTROL_MS / 1000.0 if self.interface[0] == "p" else now
-            self.ask(wanted.tolist())
+            now = now + np.clip(wanted - now, -change, change)
+            place = place + now * CONTROL_MS / 1000.0
+            self.ask((place if self.interface == "position" else now).tolist())
             rows += self.play(CONTROL_MS)
         assert self.guard.state is GuardState.RUNNING, self.incidents
         assert self.drives.mode is Mode.RUNNING
@@ -172,11 +183,27 @@ def test_what_a_policy_asks_within_the_limits_is_followed(interface: str, speed:
 def test_a_stop_decelerates_within_the_limits_and_ends_at_standstill(
     interface: str, speed: float
 ) -> None:
-    cell = Cell(arm(interface))
-    cell.move(speed, 1200)
+    check_stop(Cell(arm(interface)), speed)
+
+
+@today("the guard commands measured positions, or velocities of zero, at any speed")
+@pytest.mark.parametrize("interface", ["position", "velocity"])
+@settings(max_examples=10)
+@given(speeds=st.lists(st.floats(-2.8, 2.8), min_size=6, max_size=6), moved_ms=st.integers(5, 40))
+@example(speeds=[2.5, -2.5, 2.5, 0.0, 0.0, 0.1], moved_ms=40)
+def test_every_joint_is_stopped_within_its_limits(
+    interface: str, speeds: list[float], moved_ms: int
+) -> None:
+    check_stop(Cell(arm(interface)), speeds, moved_ms * CONTROL_MS)
+
+
+def check_stop(cell: Cell, speeds: float | list[float], moved_ms: int = 1200) -> None:
+    """A stop from these speeds, by what the drives did."""
+    cell.move(speeds, moved_ms)
     rows = cell.stop(2000)
     assert events(rows) == "", "the drives could not follow the stop"
-    assert abs(column(rows, "acceleration")).max() <= 1.05 * ACCELERATION
+    for joint in range(6):
+        assert abs(column(rows, "acceleration", joint)).max() <= 1.05 * ACCELERATION
     assert rows[-1]["velocity"] == pytest.approx([0.0] * 6, abs=1e-3)
 
 
@@ -230,6 +257,7 @@ def test_a_reset_moves_nothing(guided: Cell) -> None:
 # Limits are over time --------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("on_excess", ["stop", "clamp"])
 @pytest.mark.parametrize(
     "gap_ms",
     [
@@ -238,8 +266,8 @@ def test_a_reset_moves_nothing(guided: Cell) -> None:
     ]
     + [CONTROL_MS],
 )
-def test_no_rate_of_requests_passes_a_speed_beyond_the_limit(gap_ms: int) -> None:
-    cell = Cell(arm())
+def test_no_rate_of_requests_passes_a_speed_beyond_the_limit(gap_ms: int, on_excess: str) -> None:
+    cell = Cell(arm(on_excess=on_excess), tick_ms=1)
     place = cell.drives.position.copy()
     for number in range(40):
         place[0] += min(0.003 * (number + 1), 0.05)

@@ -17,6 +17,7 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from rclpy.clock import Clock
 from rclpy.clock_type import ClockType
 from rclpy.context import Context
+from rclpy.duration import Duration
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Bool, Float64MultiArray, Header, String
@@ -73,7 +74,9 @@ class DrivesNode:
             JointState, config.state.joint_states, topics.reliable(10)
         )
         self._beats = own.create_publisher(Header, topics.DRIVER_HEARTBEAT, topics.reliable(1))
-        self._estop = own.create_publisher(Bool, config.guard.estop.topic, topics.latched(1))
+        often = topics.latched(1)
+        often.deadline = Duration(seconds=2.0 / _BEAT_HZ)  # so that who listens can ask for it
+        self._estop = own.create_publisher(Bool, config.guard.estop.topic, often)
         mode = config.state.mode
         self._mode = own.create_publisher(String, mode.topic, topics.latched(1)) if mode else None
         self._health = own.create_publisher(DiagnosticArray, "/diagnostics", topics.reliable(10))
