@@ -281,6 +281,7 @@ def test_whatever_is_asked_it_stays_within_its_own_limits(
             assert all(map(math.isfinite, values))
             assert max(map(abs, row["velocity"])) <= 1.2 * 3.14 + 1e-9
             assert max(map(abs, row["acceleration"])) <= 1.2 * 15.0 + 1e-9
+            assert interface != "position" or abs(row["position"][0]) <= 6.28 + 1e-9
 
 
 @pytest.mark.parametrize(

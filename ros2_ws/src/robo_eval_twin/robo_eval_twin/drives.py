@@ -85,7 +85,7 @@ class Drives:
         """Take a command, in the order of the joints; it acts until the next one.
 
         One of another length is ignored, as a controller does. One that no drive can follow is a
-        fault if the drives are to follow it.
+        fault if the drives are to follow it, and ignored if not.
         """
         if self.mode is Mode.NO_CONTROLLER:
             return
@@ -100,7 +100,7 @@ class Drives:
         }[self._interface]
         if self.mode is Mode.RUNNING and self._fault(self._interface, heard, low, high):
             return
-        if np.isfinite(heard).all():
+        if ((heard >= low) & (heard <= high)).all():
             self.command, self._quiet_s = heard, 0.0
 
     # What people, circuits and other nodes do to it.
@@ -114,8 +114,8 @@ class Drives:
 
     def stop(self, why: str) -> None:
         """Make a protective stop, as after a collision."""
-        self.events.append(f"protective stop: {why}")
         if self.mode is not Mode.POWER_OFF:
+            self.events.append(f"protective stop: {why}")
             self._enter(Mode.PROTECTIVE_STOP)
 
     def unlock(self) -> None:
