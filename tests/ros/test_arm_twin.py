@@ -20,6 +20,14 @@ SOURCES = Path(robo_eval_twin.__file__).parents[2]
 ROBOT = SOURCES / "robo_eval_bringup/config/arm_twin.yaml"
 RIG = Path(__file__).with_name("rig_arm.py")
 DEADLINE_S = 120.0
+PATIENT = {
+    "cycle_hz: 50": "cycle_hz: 20",  # a guard that is late itself by ten cycles stops
+    "command_age_s: 0.4": "command_age_s: 4.0",
+    "state_age_s: 0.4": "state_age_s: 4.0",
+    "_heartbeat_s: 0.8": "_heartbeat_s: 4.0",
+    "within_s: 2.0": "within_s: 10.0",
+}
+"""No test here is about how soon the guard misses somebody, and computers can be busy."""
 START: list[list[Any]] = [["until", "READY"], ["call", "safety/enable", True]]
 
 
@@ -43,52 +51,82 @@ class Played:
         return [event for event in events if event.startswith("protective stop")]
 
 
-@pytest.fixture
-def play(tmp_path: Path, ros_environment: dict[str, str]) -> Iterator[Callable[..., Played]]:
-    """Start drives and guard, have the rig play steps, and read what was recorded."""
-    started: list[subprocess.Popen[bytes]] = []
+class Processes:
+    """What a test starts as modules, and the files they and others leave behind."""
 
-    def start(*arguments: object) -> None:
-        started.append(
-            subprocess.Popen(
-                [sys.executable, "-m", *map(str, arguments)],
-                env=ros_environment,
-                stderr=(tmp_path / f"{len(started)}.txt").open("wb"),
-            )
-        )
+    def __init__(self, folder: Path, environment: dict[str, str]) -> None:
+        self.record, self.robot = folder / "motion.jsonl", folder / "arm.yaml"
+        text = ROBOT.read_text()
+        for old, new in PATIENT.items():
+            assert old in text
+            text = text.replace(old, new)
+        self.robot.write_text(text)
+        self._folder, self._env = folder, environment
+        self._started: list[subprocess.Popen[bytes]] = []
 
-    def end() -> None:
-        for process in started:
+    def drives(self) -> None:
+        record = f"record:={self.record}"
+        self.start("robo_eval_twin.twin_node", self.robot, "--ros-args", "-p", record)
+
+    def start(self, *arguments: object) -> None:
+        errors = self._folder / f"{len(self._started)}.txt"
+        with errors.open("wb") as file:
+            command = [sys.executable, "-m", *map(str, arguments)]
+            self._started.append(subprocess.Popen(command, env=self._env, stderr=file))
+
+    def run(self, *arguments: object) -> str:
+        """What a program says that has to succeed; all others end with it."""
+        done = run(self._env, *arguments)
+        self.end()
+        if done.returncode:
+            errors = [path.read_text()[-2000:] for path in self._folder.glob("*.txt")]
+            pytest.fail("".join([done.stderr[-2000:], *errors]))
+        return done.stdout
+
+    def rows(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.record.read_text().splitlines()]
+
+    def end(self) -> None:
+        for process in self._started:
             process.send_signal(signal.SIGINT)
-        for process in started:
+        for process in self._started:
             try:
                 process.wait(30.0)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait(30.0)
 
-    def call(*steps: list[Any]) -> Played:
-        record = tmp_path / "motion.jsonl"
-        arguments = ("--ros-args", "-p", f"record:={record}")
-        start("robo_eval_twin.twin_node", ROBOT, *arguments)
-        start("robo_eval_robot.guard_node", ROBOT)
-        done = subprocess.run(
-            [sys.executable, str(RIG), str(ROBOT), json.dumps([*START, *steps])],
-            env=ros_environment,
-            capture_output=True,
-            text=True,
-            timeout=DEADLINE_S,
-            check=False,
-        )
-        end()
-        errors = "".join(path.read_text()[-2000:] for path in tmp_path.glob("*.txt"))
-        if done.returncode:
-            pytest.fail(f"{done.stderr[-2000:]}{errors}")
-        rows = [json.loads(line) for line in record.read_text().splitlines()]
-        return Played(json.loads(done.stdout)[len(START) :], rows)
 
-    yield call
-    end()
+def run(environment: dict[str, str], *arguments: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *map(str, arguments)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=False,
+    )
+
+
+@pytest.fixture
+def processes(tmp_path: Path, ros_environment: dict[str, str]) -> Iterator[Processes]:
+    found = Processes(tmp_path, ros_environment)
+    yield found
+    found.end()
+
+
+@pytest.fixture
+def play(processes: Processes) -> Callable[..., Played]:
+    """Start drives and guard, have the rig play steps, and read what was recorded."""
+
+    def call(*steps: list[Any]) -> Played:
+        processes.drives()
+        robot = processes.robot
+        processes.start("robo_eval_robot.guard_node", robot)
+        told = json.loads(processes.run(RIG, robot, json.dumps([*START, *steps])))
+        return Played(told[len(START) :], processes.rows())
+
+    return call
 
 
 def today(reason: str) -> pytest.MarkDecorator:
@@ -141,23 +179,33 @@ def test_the_driver_s_own_faults_and_modes(play: Callable[..., Played]) -> None:
     ]
     assert played.steps[3]["place"] == 0.0
     assert played.faults() == ["protective stop: asked for"]
-    assert "state_age" in played.steps[8]["causes"]
+    away = [row["t_s"] for row in played.rows if row["mode"] == "no_controller"]
+    assert away[-1] - away[0] == pytest.approx(1.0, abs=0.02)
     assert played.rows[-1]["mode"] == "power_off"
 
 
 @pytest.mark.slow
-def test_a_recording_that_cannot_be_written_is_refused(ros_environment: dict[str, str]) -> None:
-    done = subprocess.run(
-        [
-            *(sys.executable, "-m", "robo_eval_twin.twin_node", str(ROBOT)),
-            *("--ros-args", "-p", "record:=/nowhere/motion.jsonl"),
-        ],
-        env=ros_environment,
-        capture_output=True,
-        text=True,
-        timeout=DEADLINE_S,
-        check=False,
+def test_the_preflight_moves_an_arm_that_plays_no_task(processes: Processes) -> None:
+    program = (
+        "import sys; from pathlib import Path\n"
+        "from robo_eval_robot.config import read_robot\n"
+        "from robo_eval_robot.doctor_move import move\n"
+        "path = Path(sys.argv[1])\n"
+        "check = move(read_robot(path), path, lambda _: False)\n"
+        "sys.exit(None if check.passed else check.found)"
     )
+    processes.drives()
+    processes.run("-c", program, processes.robot)
+    moved = np.ptp([row["position"] for row in processes.rows()], axis=0)
+    assert (moved > 1e-3).all()
+    assert (moved < 0.5).all()
+    assert not [event for row in processes.rows() for event in row["events"]]
+
+
+@pytest.mark.slow
+def test_a_recording_that_cannot_be_written_is_refused(ros_environment: dict[str, str]) -> None:
+    record = ("--ros-args", "-p", "record:=/nowhere/motion.jsonl")
+    done = run(ros_environment, "-m", "robo_eval_twin.twin_node", ROBOT, *record)
     assert done.returncode == 2
     assert "record: /nowhere/motion.jsonl: cannot be written: No such file" in done.stderr
 
@@ -195,6 +243,7 @@ def test_a_pressed_emergency_stop_holds_whatever_other_sources_say(
     played = play(["estop", True], ["wait", 1.0], ["call", "safety/reset"])
     assert played.steps[1]["state"] == "ESTOP"
     assert not played.steps[2]["success"], "another source had said that it is released"
+    assert "pressed" in played.steps[2]["message"]
 
 
 @today("the guard waits for no second word of an emergency stop that has been heard once")
@@ -202,4 +251,4 @@ def test_a_pressed_emergency_stop_holds_whatever_other_sources_say(
 def test_an_emergency_stop_that_falls_silent_stops(play: Callable[..., Played]) -> None:
     played = play(["move", 0.1, 0.5], ["set", "faults.estop_silent", True], ["move", 0.1, 2.5])
     assert played.steps[0]["state"] == "RUNNING"
-    assert played.steps[-1]["state"] in {"PROTECTIVE_STOP", "ESTOP"}
+    assert "estop" in played.steps[-1]["causes"]

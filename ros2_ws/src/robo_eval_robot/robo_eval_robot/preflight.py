@@ -159,7 +159,7 @@ class _Flight:
             self._link.reset()
 
     def _play(self, play: Callable[[Aim, Push], None], aim: Aim) -> None:
-        if self._config.body == "twin":
+        if self._config.body == "twin" and self._config.tasks:
             self._arrange()
         self._open()
         self._speeds = Speeds()
