@@ -3,7 +3,8 @@
 In: one object a line. `{"set": {...}}` changes what is published (see `Rig.values`);
 `{"call": "enable", "data": true}` calls a service; `{"request": [..]}` asks once;
 `{"second": true}` opens a second publisher of the controller's topic; `{"event": "text"}`;
-`{"estop_there": false}` ends the emergency stop's publisher; `{"parameter": name, "to": 1.0}`.
+`{"estop_there": false}` ends the emergency stop's publisher; `{"gate": true}` presses or releases a
+second one; `{"parameter": name, "to": 1.0}`.
 Out: one object a line, each with `t`, seconds of the monotonic clock.
 """
 
@@ -75,6 +76,7 @@ class Rig:
         self.policy = node.create_publisher(Header, topics.POLICY_HEARTBEAT, newest)
         self.driver = node.create_publisher(Header, topics.DRIVER_HEARTBEAT, newest)
         self.estop = node.create_publisher(Bool, "safety/estop", topics.latched(1))
+        self.gate: Any = None
         self.events = node.create_publisher(String, topics.EPISODE_EVENT, topics.latched(10))
         self.second: Any = None
         self.parameters = AsyncParameterClient(node, f"{namespace}/guard")
@@ -188,6 +190,11 @@ class Rig:
             self.node.destroy_publisher(self.estop)
             if order["estop_there"]:
                 self.estop = self.node.create_publisher(Bool, "safety/estop", topics.latched(1))
+        if "gate" in order:
+            self.gate = self.gate or self.node.create_publisher(
+                Bool, "safety/estop", topics.latched(1)
+            )
+            self.gate.publish(Bool(data=order["gate"]))
         if "parameter" in order:
             self.ask_parameter(order["parameter"], order["to"])
         if "second" in order:

@@ -341,6 +341,20 @@ def test_services_stop_and_withhold(scene: Scene) -> None:
     scene.stopped("operator_stop", since)
 
 
+def test_a_pressed_emergency_stop_is_not_released_by_another(scene: Scene) -> None:
+    """Of one node and one topic, so that only the publishers tell them apart."""
+    since = scene.mark()
+    scene.rig.send(gate=True)
+    scene.stopped("estop", since)
+    scene.rig.send(set={"estop": False})
+    time.sleep(0.2)
+    answer = scene.call("reset")
+    assert not answer["success"]
+    assert "pressed: /bench/rig" in answer["message"]
+    scene.rig.send(gate=False)
+    scene.recover()
+
+
 def test_a_flood_of_requests_delays_no_stop(scene: Scene) -> None:
     since = scene.mark()
     scene.rig.send(set={"policy_hz": 2000.0, "echo": False})

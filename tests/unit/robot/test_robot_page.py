@@ -41,6 +41,8 @@ NOT_IN_FILES: Final = {config.Limits, config.Hinge}
 """Read by code only; and of the same keys as a slider."""
 UNITS: Final = {
     "_n_s_m": "N s/m",
+    "_rad_s3": "rad/s³",
+    "_m_s3": "m/s³",
     "_m_s2": "m/s²",
     "_m_s": "m/s",
     "_rad_s2": "rad/s²",

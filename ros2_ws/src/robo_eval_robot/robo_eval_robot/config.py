@@ -31,6 +31,7 @@ class SliderLimits(Section):
     velocity_m_s: Positive
     acceleration_m_s2: Positive
     effort_n: Positive
+    jerk_m_s3: Positive | None = None
 
 
 class HingeLimits(Section):
@@ -40,6 +41,7 @@ class HingeLimits(Section):
     velocity_rad_s: Positive
     acceleration_rad_s2: Positive
     effort_nm: Positive
+    jerk_rad_s3: Positive | None = None
 
 
 class Slider(Section):
@@ -66,7 +68,27 @@ class Limits(Section):
     velocity: float
     acceleration: float
     effort: float
+    jerk: float | None
+    """None if it is not limited."""
     unit: Literal["m", "rad"]
+
+    @property
+    def force_unit(self) -> str:
+        """Unit of the effort."""
+        return "N" if self.unit == "m" else "N m"
+
+    @property
+    def slowing(self) -> tuple[float, float | None]:
+        """Deceleration and jerk of a stop: less than the limits, as drives overshoot a little."""
+        return 0.9 * self.acceleration, None if self.jerk is None else 0.9 * self.jerk
+
+    @property
+    def longest_stop_s(self) -> float:
+        """How long a stop from the highest speed takes."""
+        most, jerk = self.slowing
+        # No joint that slows down gently comes to more than this.
+        most = most if jerk is None else min(most, math.sqrt(self.velocity * jerk))
+        return self.velocity / most + (0.0 if jerk is None else most / jerk)
 
 
 class Controller(Section):
@@ -129,7 +151,8 @@ class State(Section):
 class Stop(Section):
     """What the guard does to stop the robot.
 
-    Effort is braked against the measured velocity, velocity set to zero, position held.
+    Effort is braked against the measured velocity; velocity and position slow down within the
+    limits of the joints, and the position is held.
     """
 
     category: Literal[0, 1, 2] = 2
@@ -137,6 +160,8 @@ class Stop(Section):
     the driver to remove it, by its `power_off` service."""
     power_off: Topic | None = None
     """`std_srvs/Trigger` of the driver; needed for categories 0 and 1."""
+    power_off_within_s: Positive = 1.0
+    """How soon the driver says that it removed power; it is asked again after each such time."""
     braking: NotNegative = 0.0
     """Braking effort per velocity, N s/m or N m s/rad; 0 lets an effort-controlled joint coast
     until the driver's own brake."""
@@ -158,6 +183,8 @@ class EStop(Section):
     topic: Topic = "safety/estop"
     required: Flag = True
     """Whether the guard stays stopped until the input was seen released."""
+    deadline_s: Positive | None = None
+    """Longest silence of each source; None if they publish only what changes."""
 
 
 class GuardConfig(Section):
@@ -325,7 +352,8 @@ class RobotConfig(Section):
                 )
             if self.joints[name].limits is None:
                 raise ValueError(
-                    f"joints.{name}.limits: is missing; a commanded joint needs its limits"
+                    f"joints.{name}.limits: is missing; a commanded joint needs its limits of"
+                    " position, velocity, acceleration and effort"
                 )
         if len(set(self.controller.joints)) < len(self.controller.joints):
             raise ValueError("controller.joints: names a joint twice")
@@ -368,6 +396,13 @@ class RobotConfig(Section):
 
     @model_validator(mode="after")
     def _check_times(self) -> Self:
+        within_s, interface = self.guard.stop.within_s, self.controller.interface
+        for name in self.commanded if interface != "effort" else ():
+            if (needed_s := self.limited[name].longest_stop_s) > within_s:
+                raise ValueError(
+                    f"guard.stop.within_s: {within_s:g} s is shorter than {name} needs to stop"
+                    f" within its limits; write at least {needed_s:.3g} or limit its velocity"
+                )
         if self.guard.command_age_s > self.controller.timeout_s * 10:
             raise ValueError(
                 "guard.command_age_s: is more than ten times the driver's own timeout_s, which"
@@ -395,7 +430,7 @@ class RobotConfig(Section):
         limits = self.joints[joint].limits
         if limits is None:
             return None
-        low_high, velocity, acceleration, effort = (
+        low_high, velocity, acceleration, effort, jerk = (
             getattr(limits, name) for name in type(limits).model_fields
         )
         return Limits(
@@ -404,8 +439,14 @@ class RobotConfig(Section):
             velocity=velocity,
             acceleration=acceleration,
             effort=effort,
+            jerk=jerk,
             unit="m" if isinstance(limits, SliderLimits) else "rad",
         )
+
+    @property
+    def limited(self) -> dict[str, Limits]:
+        """Limits by joint, of those that have some; every commanded one does."""
+        return {name: limits for name in self.joints if (limits := self.limits(name)) is not None}
 
     def topic(self, name: str) -> str:
         """A topic's or service's full name."""

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Mapping
 from typing import Final
 
 from robo_eval_robot.config import RobotConfig
-from robo_eval_robot.guard_checks import Code, Request, RequestCheck, Violation
+from robo_eval_robot.guard_checks import Code, Request, RequestCheck, Violation, too_long
 from robo_eval_robot.guard_peers import Peers
 from robo_eval_robot.guard_state import MOVING, STOPPED, Answer, Counts, GuardState, Reaction
 from robo_eval_robot.guard_stop import StopMotion
 from robo_eval_robot.guard_watch import (
     JointSample,
     JointWatch,
-    PointWatch,
     workspace_watch,
     wrench_watch,
 )
@@ -48,20 +49,14 @@ class Guard:
         self.stopped_episode_id = ""
         """Episode in which the last stop began: its causes are of that one, also late ones."""
         self.joints = JointWatch(robot)
-        self.points: list[PointWatch] = []
-        self._workspace = self._wrench = None
-        age_s, debounce = config.state_age_s, config.debounce
-        if (box := robot.state.workspace) is not None:
-            topic = robot.topic(box.topic)
-            self._workspace = workspace_watch(box, topic, age_s=age_s, debounce=debounce)
-            self.points.append(self._workspace)
-        if (limits := robot.state.wrench) is not None:
-            topic = robot.topic(limits.topic)
-            self._wrench = wrench_watch(limits, topic, age_s=age_s, debounce=debounce)
-            self.points.append(self._wrench)
+        self._workspace, self._wrench = workspace_watch(robot), wrench_watch(robot)
+        self.points = [each for each in (self._workspace, self._wrench) if each is not None]
         self._check = RequestCheck(robot)
         self._stop = StopMotion(robot, self.joints)
         self.peers = Peers(robot, now)
+        self._power_asked: float | None = None
+        """When the driver was last asked to remove power; infinity once it did."""
+        self._slows_down = False
         self._withheld_until = now
         self._cycle_at: float | None = None
 
@@ -80,7 +75,7 @@ class Guard:
         if self.state is not GuardState.RUNNING:
             self.counts.refused += 1
             return reaction
-        judged = self._check.judge(request, wall_ns)
+        judged = self._check.judge(request, wall_ns, now)
         if judged.command is None:
             self.counts.refused += 1
             self._trip(judged.violations, now, reaction)
@@ -123,22 +118,42 @@ class Guard:
         assert self._wrench is not None
         return self._measured(self._wrench.see({"force": force_n, "torque": torque_nm}, now), now)
 
-    def estop(self, *, pressed: bool, now: float) -> Reaction:
+    def estop(self, *, pressed: bool, now: float, source: str = "") -> Reaction:
         """Look at the emergency stop.
 
         Args:
             pressed: Whether it is pressed.
             now: Monotonic time, s.
+            source: Which publisher says so; each is pressed until it is released itself.
         """
         reaction = Reaction()
-        self.peers.pressed = pressed
+        self.peers.estops.hear(source, now, pressed=pressed)
         if pressed:
             text = "The emergency stop is pressed."
             self._trip((Violation(code=Code.ESTOP, message=text),), now, reaction)
         return reaction
 
+    def mode(self, word: str, now: float) -> Reaction:
+        """Look at the driver's mode: its power, who moves the robot, its controller.
+
+        Args:
+            word: What the driver says.
+            now: Monotonic time, s.
+        """
+        if word != self.peers.mode:
+            self._stop.take_anew()
+        self.peers.mode = word
+        self._stop.is_driven = self.peers.follows()
+        return self._measured(self.peers.not_followed(), now)
+
     def graph(
-        self, *, publishers: int, estop_sources: int, power_off_ready: bool, now: float
+        self,
+        *,
+        publishers: int,
+        estop_sources: int,
+        power_off_ready: bool,
+        now: float,
+        estop_nodes: Mapping[str, str] | None = None,
     ) -> Reaction:
         """Look at who else is there.
 
@@ -147,11 +162,12 @@ class Guard:
             estop_sources: Publishers of the emergency stop's topic.
             power_off_ready: Whether the driver's service that removes power is there.
             now: Monotonic time, s.
+            estop_nodes: Name of the node by source of the emergency stop; None if not known.
         """
         self.peers.publishers = publishers
-        self.peers.estop_sources = estop_sources
+        self.peers.estops.see(estop_sources, estop_nodes, now)
         self.peers.see_power_off(is_ready=power_off_ready)
-        return self._measured((*self.peers.second_publisher(), *self.peers.lost_estop()), now)
+        return self._measured((*self.peers.second_publisher(), *self.peers.estops.lost(now)), now)
 
     def event(self, text: str) -> None:
         """Remember which episode is on; what cannot be read is ignored.
@@ -183,8 +199,21 @@ class Guard:
         elif self.state is GuardState.WITHHELD and now >= self._withheld_until:
             self.state = GuardState.READY
         elif self.state not in MOVING:
+            reaction.command = self.slow_down(now)
             self.state = GuardState.INIT if self.persisting(now) else GuardState.READY
         return reaction
+
+    def slow_down(self, now: float) -> tuple[float, ...] | None:
+        """The next command of a robot that was let go in motion, until it is asked to stand.
+
+        Args:
+            now: Monotonic time, s.
+        """
+        if not self._slows_down:
+            return None
+        command = self._stop.command(now)
+        self._slows_down = self._stop.slows_down
+        return command
 
     # What people and other processes ask for.
 
@@ -209,7 +238,9 @@ class Guard:
         if wrong:
             self.state = GuardState.INIT
             return Answer(success=False, message=_sentences(wrong))
-        self._check.begin(self._start())
+        velocities = [self.joints.velocities[name] for name in self._robot.commanded]
+        self._check.begin(self._start(), velocities, now)
+        self._slows_down = False
         self.peers.enabled(now)
         self.state = GuardState.RUNNING
         return Answer(success=True, message="is RUNNING")
@@ -234,13 +265,14 @@ class Guard:
         if self.state in MOVING:
             return Answer(success=False, message=f"is {self.state}; there is nothing to reset")
         wrong = self.persisting(now)
-        if self.state in STOPPED and not self._stop.is_over(now):
+        if self.state in STOPPED and not self._stop.stands(now):
             wrong.append(Violation(code=Code.NO_STANDSTILL, message="The robot does not stand."))
         if wrong:
             return Answer(success=False, message=_sentences(wrong))
         answer = Answer(success=True, message="is READY")
-        if self.state in STOPPED and not self._stop.is_silent:
-            answer.reaction.command = self._stop.rest()
+        if self.state in STOPPED and self._robot.controller.interface != "position":
+            # What brakes ends; a position is held already, and nothing may move now.
+            answer.reaction.command = self._stop.last(now)
         self.state = GuardState.READY
         self.causes.clear()
         return answer
@@ -267,11 +299,15 @@ class Guard:
             why: What it said.
             now: Monotonic time, s.
         """
-        text = f"The driver did not remove power: {why}"
-        return self._measured((Violation(code=Code.POWER_OFF, message=text),), now)
+        return self._measured((_power_stays(why),), now)
+
+    def power_is_off(self) -> None:
+        """The driver says that it removed power."""
+        self._power_asked = math.inf
+        self._stop.take_anew()
 
     def shut_down(self, now: float) -> Reaction:
-        """The guard's process ends: one last stop command, and then silence.
+        """The guard's process ends: a last stop command, `slow_down` if it moves, then silence.
 
         Args:
             now: Monotonic time, s.
@@ -280,9 +316,10 @@ class Guard:
         if self.state in MOVING:
             text = "The guard was shut down while motion was enabled."
             self._trip((Violation(code=Code.GUARD_SHUTDOWN, message=text),), now, reaction)
-        elif self.state not in STOPPED:
-            self._stop.begin(now)
-        reaction.command = None if self._stop.is_silent else self._stop.rest()
+        elif self.state not in STOPPED and not self._slows_down:
+            self._begin_stop(now)
+        reaction.command = self._stop.last(now)
+        self._slows_down = self._stop.slows_down
         return reaction
 
     def persisting(self, now: float) -> list[Violation]:
@@ -311,8 +348,9 @@ class Guard:
     def _disable(self, now: float) -> Answer:
         answer = Answer(success=True, message=f"is {self.state}")
         if self.state in MOVING:
-            self._stop.begin(now)
-            answer.reaction.command = self._stop.rest()
+            self._begin_stop(now)
+            answer.reaction.command = self._stop.last(now)
+            self._slows_down = self._stop.slows_down
             self.state = GuardState.READY
             answer.message = "is READY"
         return answer
@@ -333,14 +371,14 @@ class Guard:
         is_estop = Code.ESTOP in self.causes
         begins = self.state not in STOPPED
         rises = is_estop and self.state is not GuardState.ESTOP
-        self.state = GuardState.ESTOP if is_estop else GuardState.PROTECTIVE_STOP
         if begins:
             self.stopped_episode_id = self.episode_id
-            self._stop.begin(now)
+            self._begin_stop(now)
             reaction.stopped = True
+        self.state = GuardState.ESTOP if is_estop else GuardState.PROTECTIVE_STOP
         if begins or rises:
             reaction.command = self._stop.command(now)
-        reaction.power_off = reaction.power_off or self._stop.wants_power_off()
+        self._remove_power(now, reaction)
 
     def _keep_stopped(self, now: float, reaction: Reaction) -> None:
         late = self._stop.proceed(now)
@@ -350,7 +388,27 @@ class Guard:
             reaction.command = self._stop.rest()
             reaction.incidents.append(late)
             self.causes.append(late.code)
-        reaction.power_off = reaction.power_off or self._stop.wants_power_off()
+        self._remove_power(now, reaction)
+
+    def _begin_stop(self, now: float) -> None:
+        # The last command before silence is not acted on any more.
+        command = self._check.last if self.state is GuardState.RUNNING else None
+        if self._slows_down:
+            self._stop.begin_anew(now)
+        else:
+            self._stop.begin(now, command, moves=self.state in MOVING)
+        self._power_asked, self._slows_down = None, False
+
+    def _remove_power(self, now: float, reaction: Reaction) -> None:
+        """Ask the driver to remove power, and again as long as it does not say that it did."""
+        if not self._stop.wants_power_off:
+            return
+        within_s = self._config.stop.power_off_within_s
+        if self._power_asked is None:
+            reaction.power_off, self._power_asked = True, now
+        elif now - self._power_asked > within_s:
+            reaction.power_off, self._power_asked = True, now
+            self._trip((_power_stays("it is asked again, and did not answer."),), now, reaction)
 
     # What is looked at in every cycle.
 
@@ -359,6 +417,7 @@ class Guard:
         for point in self.points:
             wrong += point.stale(now)
         wrong += self.peers.silent_driver(now)
+        wrong += self.peers.estops.lost(now)
         if self.state is GuardState.RUNNING:
             wrong += self.peers.silent_policy(now)
         return wrong
@@ -368,15 +427,12 @@ class Guard:
         if self.state not in MOVING or self._cycle_at is None or now - self._cycle_at <= limit_s:
             return ()
         gap_s = now - self._cycle_at
-        return (
-            Violation(
-                code=Code.GUARD_OVERRUN,
-                message=f"The guard itself was not running for {gap_s:.3f} s.",
-                value=gap_s,
-                limit=limit_s,
-                unit="s",
-            ),
-        )
+        text = f"The guard itself was not running for {gap_s:.3f} s."
+        return (too_long(Code.GUARD_OVERRUN, text, gap_s, limit_s),)
+
+
+def _power_stays(why: str) -> Violation:
+    return Violation(code=Code.POWER_OFF, message=f"The driver did not remove power: {why}")
 
 
 def _sentences(violations: list[Violation]) -> str:

@@ -13,6 +13,11 @@ from robo_eval_robot.config import RobotConfig
 _S_PER_NS: Final = 1e-9
 _ROUNDING: Final = 1.0 + 1e-9
 """A change of exactly the limit, computed from binary fractions, is not beyond it."""
+_ROUNDING_OF_VALUE: Final = 1e-12
+_JITTER: Final = 0.5
+"""Share of a control period that a request may be early at first, with none that was late."""
+_LEAST_S: Final = 1e-6
+"""Shortest time that rates are told by."""
 
 
 class Code(StrEnum):
@@ -28,6 +33,7 @@ class Code(StrEnum):
     COMMAND_VELOCITY = "command_velocity"
     COMMAND_EFFORT = "command_effort"
     COMMAND_ACCELERATION = "command_acceleration"
+    COMMAND_JERK = "command_jerk"
     COMMAND_STEP = "command_step"
     COMMAND_AGE = "command_age"
     COMMAND_FUTURE = "command_future"
@@ -48,6 +54,7 @@ class Code(StrEnum):
     TORQUE = "torque"
     WRENCH_AGE = "wrench_age"
     SECOND_PUBLISHER = "second_publisher"
+    MODE = "mode"
     POWER_OFF = "power_off"
     NO_STANDSTILL = "no_standstill"
     GUARD_OVERRUN = "guard_overrun"
@@ -67,6 +74,16 @@ class Violation:
     """What would have been allowed."""
     unit: str = ""
     joint: str = ""
+
+
+def too_long(code: Code, message: str, seconds: float | None, limit_s: float) -> Violation:
+    """Something that is longer ago than it may be; None if it never was."""
+    return Violation(code=code, message=message, value=seconds, limit=limit_s, unit="s")
+
+
+def counted(code: Code, message: str, count: int, limit: int, unit: str) -> Violation:
+    """Something of which there is another number than there should be."""
+    return Violation(code=code, message=message, value=float(count), limit=float(limit), unit=unit)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +118,21 @@ class _Window:
     low: float
     high: float
     unit: str
+    origin: float = 0.0
+    per: float = 1.0
+    """A command as a rate, as it is told: its distance from the origin, divided by this."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InForce:
+    """The command that the controller acts on."""
+
+    values: Sequence[float]
+    """In the controller's order and the unit of its interface."""
+    rates: Sequence[Sequence[float]]
+    """How fast each changes, and how fast that does; per second."""
+    at: float
+    """When it was passed on; monotonic time, s."""
 
 
 class RequestCheck:
@@ -116,46 +148,56 @@ class RequestCheck:
         self._interface = robot.controller.interface
         self._guard = robot.guard
         self._period_s = 1.0 / robot.control_rate_hz
-        self._last: tuple[float, ...] = ()
+        self.last = InForce(values=(), rates=(), at=0.0)
+        """What was passed on last."""
         self._last_stamp_ns: int | None = None
+        self._spare_s = self._late_s = self._pace_s = 0.0
         self._ranges: list[_Window] = []
-        self._accelerations: list[float] = []
-        self._units: list[str] = []
-        for name in self._joints:
-            limits = robot.limits(name)
-            assert limits is not None  # a commanded joint has limits, see RobotConfig
-            force = "N" if limits.unit == "m" else "N m"
-            window = {
-                "position": _Window(Code.COMMAND_POSITION, limits.low, limits.high, limits.unit),
-                "velocity": _Window(
-                    Code.COMMAND_VELOCITY, -limits.velocity, limits.velocity, f"{limits.unit}/s"
-                ),
-                "effort": _Window(Code.COMMAND_EFFORT, -limits.effort, limits.effort, force),
+        self._rates: list[list[tuple[Code, float, str]]] = []
+        self._limits = [robot.limited[name] for name in self._joints]
+        for limits in self._limits:
+            unit, force = limits.unit, limits.force_unit
+            rates = [
+                (Code.COMMAND_VELOCITY, limits.velocity, f"{unit}/s"),
+                (Code.COMMAND_ACCELERATION, limits.acceleration, f"{unit}/s^2"),
+            ]
+            if limits.jerk is not None:
+                rates.append((Code.COMMAND_JERK, limits.jerk, f"{unit}/s^3"))
+            window, known = {
+                "position": (_Window(Code.COMMAND_POSITION, limits.low, limits.high, unit), 0),
+                "velocity": (_Window(rates[0][0], -rates[0][1], rates[0][1], rates[0][2]), 1),
+                "effort": (_Window(Code.COMMAND_EFFORT, -limits.effort, limits.effort, force), 3),
             }[self._interface]
             self._ranges.append(window)
-            self._accelerations.append(limits.acceleration)
-            self._units.append(limits.unit)
+            self._rates.append(rates[known:])
 
-    def begin(self, start: Sequence[float]) -> None:
+    def begin(self, start: Sequence[float], velocities: Sequence[float], now: float) -> None:
         """Forget earlier requests.
 
         Args:
             start: What the first request is compared with, in the controller's order: measured
                 positions or velocities, or efforts of zero.
+            velocities: How fast the joints move, m/s or rad/s.
+            now: Monotonic time, s.
         """
         # From within the range, so that a clamped command always exists.
-        self._last = tuple(
+        values = tuple(
             min(max(value, window.low), window.high)
             for value, window in zip(start, self._ranges, strict=True)
         )
-        self._last_stamp_ns = None
+        is_position = self._interface == "position"
+        rates = tuple((speed if is_position else 0.0, 0.0) for speed in velocities)
+        self.last = InForce(values=values, rates=rates, at=now)
+        self._last_stamp_ns, self._spare_s = None, self._guard.command_age_s
+        self._late_s, self._pace_s = _JITTER * self._period_s, self._period_s
 
-    def judge(self, request: Request, wall_ns: int) -> Judged:
+    def judge(self, request: Request, wall_ns: int, now: float) -> Judged:
         """Check a request, and remember it if it is passed on.
 
         Args:
             request: What was asked.
             wall_ns: Wall clock, ns since 1970.
+            now: Monotonic time, s.
         """
         broken = self._shape(request) or self._age(request, wall_ns)
         if broken is not None:
@@ -167,11 +209,27 @@ class RequestCheck:
         asked = [0.0] * len(self._joints)
         for name, value in zip(request.names, request.values, strict=True):
             asked[self._order[name]] = float(value)
-        command, excesses = self._limit(asked, request.stamp_ns)
-        if excesses and self._guard.on_excess == "stop":
+        claimed_s = self._claimed_s(request.stamp_ns)
+        waited_s = claimed_s if self._last_stamp_ns is not None else now - self.last.at
+        passed_s = now - self.last.at + self._spare_s
+        # A control loop that was late is early next, and means its pace or its period.
+        for told_s in (self._pace_s, self._period_s, claimed_s):
+            if told_s > claimed_s + self._late_s:
+                continue
+            elapsed_s = max(min(told_s, passed_s), _LEAST_S)
+            command, excesses = self._limit(asked, elapsed_s)
+            if not excesses:
+                break
+        if excesses and (command is None or self._guard.on_excess == "stop"):
             return Judged(command=None, violations=tuple(excesses))
-        self._last = command
+        assert command is not None
+        rates = [self._changes(number, new, elapsed_s) for number, new in enumerate(command)]
+        self.last = InForce(values=command, rates=rates, at=now)
         self._last_stamp_ns = request.stamp_ns
+        age_s = self._guard.command_age_s
+        self._spare_s = min(max(passed_s - elapsed_s, 0.0), age_s)
+        self._late_s = min(max(self._late_s + waited_s - elapsed_s, 0.0), age_s)
+        self._pace_s = elapsed_s
         return Judged(command=command, clamped=bool(excesses))
 
     def _forget_stamp_ahead_of(self, wall_ns: int) -> None:
@@ -186,23 +244,13 @@ class RequestCheck:
     def _shape(self, request: Request) -> Violation | None:
         wanted = len(self._joints)
         if len(request.names) != wanted or set(request.names) != set(self._order):
-            return Violation(
-                code=Code.COMMAND_JOINTS,
-                message=f"A request names {', '.join(request.names[:8]) or 'no joint'} and not"
-                f" {', '.join(self._joints)}.",
-                value=float(len(request.names)),
-                limit=float(wanted),
-                unit="joints",
-            )
-        if len(request.values) != wanted:
-            return Violation(
-                code=Code.COMMAND_LENGTH,
-                message=f"A request holds {len(request.values)} numbers in its field"
-                f" {self._interface} for {wanted} joints.",
-                value=float(len(request.values)),
-                limit=float(wanted),
-                unit="numbers",
-            )
+            named = ", ".join(request.names[:8]) or "no joint"
+            text = f"A request names {named} and not {', '.join(self._joints)}."
+            return counted(Code.COMMAND_JOINTS, text, len(request.names), wanted, "joints")
+        if (count := len(request.values)) != wanted:
+            field = self._interface
+            text = f"A request holds {count} numbers in its field {field} for {wanted} joints."
+            return counted(Code.COMMAND_LENGTH, text, count, wanted, "numbers")
         for name, value in zip(request.names, request.values, strict=True):
             if not math.isfinite(value):
                 return Violation(
@@ -220,51 +268,76 @@ class RequestCheck:
         if abs(age_s) <= limit_s:
             return None
         late = age_s > 0
-        return Violation(
-            code=Code.COMMAND_AGE if late else Code.COMMAND_FUTURE,
-            message=f"A request is stamped {abs(age_s):.3f} s in the"
-            f" {'past' if late else 'future'}.",
-            value=abs(age_s),
-            limit=limit_s,
-            unit="s",
-        )
+        text = f"A request is stamped {abs(age_s):.3f} s in the {'past' if late else 'future'}."
+        code = Code.COMMAND_AGE if late else Code.COMMAND_FUTURE
+        return too_long(code, text, abs(age_s), limit_s)
 
-    def _limit(
-        self, asked: Sequence[float], stamp_ns: int
-    ) -> tuple[tuple[float, ...], list[Violation]]:
-        """The nearest command within all limits, and what was beyond which of them."""
-        period_s = self._since_last_s(stamp_ns)
-        command, excesses = [], []
-        for number, value in enumerate(asked):
-            allowed = value
-            for window in self._windows(number, period_s):
-                if not window.low <= value <= window.high:
-                    excesses.append(_excess(self._joints[number], value, window))
-                allowed = min(max(allowed, window.low), window.high)
-            command.append(allowed)
-        return tuple(command), excesses
-
-    def _since_last_s(self, stamp_ns: int) -> float:
+    def _claimed_s(self, stamp_ns: int) -> float:
+        """How long ago the last request was made, by the stamps of both."""
         if self._last_stamp_ns is None:
             return self._period_s
         # A pause is no licence for a jump.
         return min((stamp_ns - self._last_stamp_ns) * _S_PER_NS, self._guard.command_age_s)
 
-    def _windows(self, number: int, period_s: float) -> list[_Window]:
-        """Limits of a joint's next command; each holds the last one, so all overlap."""
+    def _limit(
+        self, asked: Sequence[float], elapsed_s: float
+    ) -> tuple[tuple[float, ...] | None, list[Violation]]:
+        """The nearest command within all limits, if there is one, and what was beyond which."""
+        command, excesses, exists = [], [], True
+        for number, value in enumerate(asked):
+            windows = self._windows(number, elapsed_s)
+            excesses += [
+                _excess(self._joints[number], value, window)
+                for window in windows
+                if not window.low <= value <= window.high
+            ]
+            low = max(window.low for window in windows)
+            high = min(window.high for window in windows)
+            exists = exists and low <= high + _ROUNDING_OF_VALUE
+            command.append(min(max(value, low), high))
+        return (tuple(command) if exists else None), excesses
+
+    def _windows(self, number: int, elapsed_s: float) -> list[_Window]:
+        """Limits of a joint's next command: its range, its step, and each of its rates."""
         windows = [self._ranges[number]]
-        last, unit = self._last[number], self._ranges[number].unit
-        if self._interface == "velocity":
-            change = self._accelerations[number] * period_s * _ROUNDING
-            windows.append(_Window(Code.COMMAND_ACCELERATION, last - change, last + change, unit))
+        last, unit = self.last.values[number], self._ranges[number].unit
         if self._guard.command_step is not None:
             change = self._guard.command_step * _ROUNDING
             windows.append(_Window(Code.COMMAND_STEP, last - change, last + change, unit))
+        told = self._interface == "position"  # as a rate: 50 rad/s says more than 0.05 rad
+        goes_on = last  # where it would be if the rates so far went on
+        for order, (code, limit, rate_unit) in enumerate(self._rates[number], 1):
+            per = elapsed_s**order
+            change = limit * per * _ROUNDING + _ROUNDING_OF_VALUE
+            origin = (goes_on, per) if told else (0.0, 1.0)
+            of = rate_unit if told else unit
+            windows.append(_Window(code, goes_on - change, goes_on + change, of, *origin))
+            if order < len(self._rates[number]):
+                goes_on += self.last.rates[number][order - 1] * per
+        if told and self._guard.on_excess == "clamp":
+            windows.append(self._stoppable(number, elapsed_s))
         return windows
+
+    def _stoppable(self, number: int, elapsed_s: float) -> _Window:
+        """From where a joint can still slow down before the end of its range."""
+        window, last = self._ranges[number], self.last.values[number]
+        slowing = self._limits[number].acceleration
+        down, up = (
+            elapsed_s * slowing * (math.sqrt(elapsed_s**2 + 2.0 * room / slowing) - elapsed_s)
+            for room in (last - window.low, window.high - last)
+        )
+        return _Window(Code.COMMAND_POSITION, last - down, last + up, window.unit)
+
+    def _changes(self, number: int, value: float, elapsed_s: float) -> tuple[float, float]:
+        """How fast a joint's command changes, and how fast that does."""
+        before = self.last.rates[number][0]
+        rate = (value - self.last.values[number]) / elapsed_s
+        return rate, (rate - before) / elapsed_s
 
 
 def _excess(joint: str, value: float, window: _Window) -> Violation:
     limit = window.high if value > window.high else window.low
+    value, limit = ((each - window.origin) / window.per for each in (value, limit))
     return Violation(
         code=window.code,
         message=f"A request asks {value:.6g} {window.unit} of {joint}, beyond {limit:.6g}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from robo_eval_robot.config import Limits, RobotConfig
+from robo_eval_robot.config import RobotConfig
 from robo_eval_robot.guard import Guard
 from robo_eval_robot.guard_checks import Code
 from robo_eval_robot.guard_state import GuardState
@@ -37,27 +37,16 @@ def gauges(robot: RobotConfig, guard: Guard, now: float) -> Iterator[Gauge]:
         guard: What guards it.
         now: Monotonic time, s.
     """
-    for name in robot.joints:
-        limits = robot.limits(name)
-        if limits is not None:
-            yield from _of_joint(name, limits, guard)
+    for name, limits in robot.limited.items():
+        position = guard.joints.positions.get(name)
+        yield Gauge(f"{name} position", position, limits.low, limits.high, limits.unit)
+        for code, value, limit, unit in guard.joints.magnitudes(name):
+            yield Gauge(f"{name} {code}", value, -limit, limit, unit)
     for point in guard.points:
         for name, (code, low, high, unit) in point.quantities.items():
             label = f"{code} {name}" if code is Code.WORKSPACE else str(code)
             yield Gauge(label, point.values.get(name), low, high, unit)
     yield from _ages(robot, guard, now)
-
-
-def _of_joint(name: str, limits: Limits, guard: Guard) -> Iterator[Gauge]:
-    unit, joints = limits.unit, guard.joints
-    force = "N" if unit == "m" else "N m"
-    yield Gauge(f"{name} position", joints.positions.get(name), limits.low, limits.high, unit)
-    for quantity, values, limit, of in (
-        ("velocity", joints.velocities, limits.velocity, f"{unit}/s"),
-        ("acceleration", joints.accelerations, limits.acceleration, f"{unit}/s^2"),
-        ("effort", joints.efforts, limits.effort, force),
-    ):
-        yield Gauge(f"{name} {quantity}", values.get(name), -limit, limit, of)
 
 
 def _ages(robot: RobotConfig, guard: Guard, now: float) -> Iterator[Gauge]:

@@ -38,6 +38,8 @@ STATE_HZ: Final = 10.0
 HEARTBEAT_HZ: Final = 20.0
 GRAPH_HZ: Final = 2.0
 HEALTH_HZ: Final = 1.0
+_SOURCES: Final = 50
+"""Messages of one emergency stop or mode that may wait, from all who publish it."""
 _LAST_WORD_S: Final = 0.5
 _LAST_WORDS: Final = 5
 """How often the last stop command is sent if nobody says that it was heard."""
@@ -57,6 +59,7 @@ class GuardNode:
         self._robot = robot
         self._guard = Guard(robot, time.monotonic())
         self._said: tuple[object, ...] = ()
+        self._estops: dict[str, str] = {}
         self._last_stop_ns: int | None = None
         self._cycle_at: float | None = None
         self._cycles = 0
@@ -84,15 +87,22 @@ class GuardNode:
         return False
 
     def finish(self) -> None:
-        """Send the stop command until it was heard, half a second at most."""
+        """Slow the robot down; send the last command until it was heard, half a second at most."""
         reaction = self._guard.shut_down(time.monotonic())
         self._react(reaction)
+        command = last = reaction.command
+        until = time.monotonic() + self._robot.guard.stop.within_s
+        while command is not None and time.monotonic() < until:
+            time.sleep(1.0 / self._robot.guard.cycle_hz)
+            if (command := self._guard.slow_down(time.monotonic())) is not None:
+                self._command(command)
+                last = command
         until = time.monotonic() + _LAST_WORD_S
         share = Duration(seconds=_LAST_WORD_S / _LAST_WORDS)
-        while reaction.command is not None and self._commands.get_subscription_count():
+        while last is not None and self._commands.get_subscription_count():
             if self._commands.wait_for_all_acked(share) or time.monotonic() >= until:
                 break
-            self._command(reaction.command)
+            self._command(last)
         self._say_state()
         self._states.wait_for_all_acked(share)
 
@@ -123,11 +133,17 @@ class GuardNode:
             (JointState, robot.state.joint_states, self._on_joint_state, newest),
             (Header, topics.POLICY_HEARTBEAT, self._on_policy_beat, newest),
             (Header, topics.DRIVER_HEARTBEAT, self._on_driver_beat, newest),
-            (Bool, estop, self._on_estop, topics.latched(1)),
-            # Also from a publisher that keeps nothing, whom the line above does not match.
-            (Bool, estop, self._on_estop, newest),
             (String, topics.EPISODE_EVENT, self._on_event, topics.latched(10)),
         ]
+        told: list[tuple[Any, str, Callable[..., None]]] = [(Bool, estop, self._on_estop)]
+        if robot.state.mode is not None:
+            told.append((String, robot.state.mode.topic, self._on_mode))
+        for kind, topic, callback in told:
+            # Deep: of two sources that speak at once both are heard. And also from a publisher that
+            # keeps nothing, whom the first of the two does not match.
+            heard += [
+                (kind, topic, callback, qos(_SOURCES)) for qos in (topics.latched, topics.reliable)
+            ]
         if robot.state.workspace is not None:
             heard.append((PoseStamped, robot.state.workspace.topic, self._on_pose, newest))
         if robot.state.wrench is not None:
@@ -195,8 +211,14 @@ class GuardNode:
     def _on_driver_beat(self, _message: Any) -> None:  # noqa: ANN401 - a ROS message
         self._guard.peers.heard_driver(time.monotonic())
 
-    def _on_estop(self, message: Any) -> None:  # noqa: ANN401 - a ROS message
-        self._react(self._guard.estop(pressed=message.data, now=time.monotonic()))
+    def _on_estop(self, message: Any, info: Any) -> None:  # noqa: ANN401 - a ROS message
+        source = bytes(info["publisher_gid"]["data"]).hex()
+        if source not in self._estops:
+            self._look_around()
+        self._react(self._guard.estop(pressed=message.data, now=time.monotonic(), source=source))
+
+    def _on_mode(self, message: Any) -> None:  # noqa: ANN401 - a ROS message
+        self._react(self._guard.mode(message.data, time.monotonic()))
 
     def _on_event(self, message: Any) -> None:  # noqa: ANN401 - a ROS message
         self._guard.event(message.data)
@@ -218,14 +240,17 @@ class GuardNode:
         is_ready = self._power is not None and self._power.service_is_ready()
         # Its own publisher may not be listed yet; another one then counts as the second.
         own = self.node.get_fully_qualified_name()
-        others = sum(f"{each.node_namespace.rstrip('/')}/{each.node_name}" != own for each in found)
+        others = sum(_full_name(each) != own for each in found)
         publishers = max(len(found), 1 + others)
+        stops = self.node.get_publishers_info_by_topic(self._estop_topic)
+        self._estops = {bytes(each.endpoint_gid).hex(): _full_name(each) for each in stops}
         self._react(
             self._guard.graph(
                 publishers=publishers,
-                estop_sources=self.node.count_publishers(self._estop_topic),
+                estop_sources=len(stops),
                 power_off_ready=is_ready,
                 now=time.monotonic(),
+                estop_nodes=self._estops,
             )
         )
 
@@ -267,13 +292,16 @@ class GuardNode:
         if self._power is None or not self._power.service_is_ready():
             self._react(self._guard.power_off_failed("no such service.", time.monotonic()))
             return
+        # Nor is a request that was asked again forgotten: a late answer is one.
         self._power.call_async(Trigger.Request()).add_done_callback(self._on_power_off)
 
     def _on_power_off(self, future: Any) -> None:  # noqa: ANN401 - an rclpy future
         response = future.result()
-        if not response.success:
-            why = response.message or "no reason given."
-            self._react(self._guard.power_off_failed(why, time.monotonic()))
+        if response.success:
+            self._guard.power_is_off()
+            return
+        why = response.message or "no reason given."
+        self._react(self._guard.power_off_failed(why, time.monotonic()))
 
     def _say_state(self) -> None:
         self._said = (self._guard.state, len(self._guard.causes))
@@ -295,6 +323,10 @@ class GuardNode:
         self._health.publish(
             health_message(self._robot, self._guard, self._cycles_ms, self._scheduling)
         )
+
+
+def _full_name(endpoint: Any) -> str:  # noqa: ANN401 - an rclpy endpoint
+    return f"{endpoint.node_namespace.rstrip('/')}/{endpoint.node_name}"
 
 
 def make(context: Context, args: Sequence[str]) -> GuardNode:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from robo_eval_robot.config import RobotConfig
-from robo_eval_robot.guard_checks import Code, Violation
+from robo_eval_robot.guard_checks import Code, Violation, counted, too_long
+from robo_eval_robot.guard_estop import EmergencyStops
 
 
 class Peers:
@@ -20,10 +21,10 @@ class Peers:
         self._has_power_off = robot.guard.stop.category == 2
         self.publishers = 1
         """Of the controller's topic, the guard among them."""
-        self.pressed: bool | None = None
-        """Whether the emergency stop is; None if it was never heard."""
-        self.estop_sources = 1
-        """Publishers of the emergency stop's topic."""
+        self.estops = EmergencyStops(robot.guard.estop)
+        self._mode = robot.state.mode
+        self.mode: str | None = None
+        """Of the driver; None if it was never heard."""
         self._driver_beat: float | None = None
         self._policy_beat = self._command_at = now
 
@@ -71,58 +72,39 @@ class Peers:
         limit_s, age_s = self._config.driver_heartbeat_s, self.driver_age_s(now)
         if limit_s is None or (age_s is not None and age_s <= limit_s):
             return ()
-        return (
-            Violation(
-                code=Code.DRIVER_HEARTBEAT,
-                message="No heartbeat of the driver has come yet."
-                if age_s is None
-                else f"The driver's last heartbeat is {age_s:.3f} s old.",
-                value=age_s,
-                limit=limit_s,
-                unit="s",
-            ),
-        )
+        text = "No heartbeat of the driver has come yet."
+        if age_s is not None:
+            text = f"The driver's last heartbeat is {age_s:.3f} s old."
+        return (too_long(Code.DRIVER_HEARTBEAT, text, age_s, limit_s),)
 
     def second_publisher(self) -> tuple[Violation, ...]:
         """That somebody else commands the controller."""
         if self.publishers <= 1:
             return ()
-        return (
-            Violation(
-                code=Code.SECOND_PUBLISHER,
-                message=f"Another node publishes on {self._topic}.",
-                value=float(self.publishers),
-                limit=1.0,
-                unit="publishers",
-            ),
-        )
+        text = f"Another node publishes on {self._topic}."
+        return (counted(Code.SECOND_PUBLISHER, text, self.publishers, 1, "publishers"),)
 
-    def lost_estop(self) -> tuple[Violation, ...]:
-        """That an emergency stop that has been heard could not be heard any more."""
-        if self.estop_sources or self.pressed is None or not self._config.estop.required:
+    def follows(self) -> bool:
+        """Whether the robot follows commands, as far as its driver says."""
+        return self.mode is None or self._mode is None or self.mode in self._mode.follows
+
+    def not_followed(self) -> tuple[Violation, ...]:
+        """That the robot does not follow commands, by what its driver says."""
+        if self._mode is None or self.follows():
             return ()
-        return (
-            Violation(
-                code=Code.ESTOP_LOST,
-                message="Nobody publishes the emergency stop's topic any more.",
-                value=0.0,
-                limit=1.0,
-                unit="publishers",
-            ),
-        )
+        text = f"The driver is in mode {self.mode!r}, in which the robot follows no commands."
+        return (Violation(code=Code.MODE, message=text),)
 
     def persisting(self, now: float) -> tuple[Violation, ...]:
         """What keeps the robot from being enabled."""
-        wrong = [*self.silent_driver(now), *self.second_publisher(), *self.lost_estop()]
+        wrong = [*self.silent_driver(now), *self.second_publisher(), *self.not_followed()]
+        if self._mode is not None and self.mode is None:
+            text = f"The driver has not told its mode on {self._mode.topic} yet."
+            wrong.append(Violation(code=Code.MODE, message=text))
         if not self._has_power_off:
             text = f"The driver's service {self._config.stop.power_off} is not there."
             wrong.append(Violation(code=Code.POWER_OFF, message=text))
-        if self.pressed:
-            wrong.append(Violation(code=Code.ESTOP, message="The emergency stop is pressed."))
-        elif self.pressed is None and self._config.estop.required:
-            text = "The emergency stop has not been seen released yet."
-            wrong.append(Violation(code=Code.ESTOP, message=text))
-        return tuple(wrong)
+        return (*wrong, *self.estops.persisting(now))
 
 
 def _silence(
@@ -132,4 +114,4 @@ def _silence(
     if age_s <= limit_s:
         return ()
     text = f"The policy's last {what} is {age_s:.3f} s old."
-    return (Violation(code=code, message=text, value=age_s, limit=limit_s, unit="s"),)
+    return (too_long(code, text, age_s, limit_s),)

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from robo_eval_robot.config import RobotConfig
-from robo_eval_robot.guard_checks import Code, Violation
+from robo_eval_robot.guard_checks import Code, InForce, Violation
+from robo_eval_robot.guard_ramp import Ramp
 from robo_eval_robot.guard_watch import JointWatch
 
 
 class StopMotion:
     """One stop after the other: the commands, and what comes of them.
+
+    Velocities and positions slow down within the limits of the joints. A position is then held
+    where the robot stands, and wherever it comes to stand if it is moved: by hand, without power,
+    or by another controller.
 
     Args:
         robot: The robot.
@@ -19,28 +24,47 @@ class StopMotion:
         self._names = robot.commanded
         self._interface = robot.controller.interface
         self._stop = robot.guard.stop
+        self._age_s = robot.guard.command_age_s
+        self._period_s = 1.0 / robot.control_rate_hz
         self._joints = joints
-        self._effort = []
-        for name in self._names:
-            limits = robot.limits(name)
-            assert limits is not None  # a commanded joint has limits, see RobotConfig
-            self._effort.append(limits.effort)
-        self._hold: tuple[float, ...] | None = None
+        self._limits = [robot.limited[name] for name in self._names]
+        self._ramps: list[Ramp] | None = None
+        """None if no position is known to hold."""
+        self._ramped = 0.0
+        self._follows = False
+        """Whether the position that is held is the measured one, until the robot stands."""
         self._began = 0.0
         self._has_stood = False
+        self.is_driven = True
+        """Whether the robot follows commands, as far as is known."""
         self.is_silent = False
         """Whether commands are withheld, so that the driver's own timeout acts."""
-        self._asked_power_off = False
 
-    def begin(self, now: float) -> None:
-        """Start a stop: positions are held where they are now.
+    def begin(self, now: float, command: InForce | None, *, moves: bool) -> None:
+        """Start a stop.
+
+        Args:
+            now: Monotonic time, s.
+            command: What the robot acts on; None if that is not known.
+            moves: Whether it was the guard that let the robot move.
+        """
+        self.begin_anew(now)
+        self._ramped = now
+        self._follows = not moves
+        self._ramps = self._from_here(now, command, moves=moves)
+
+    def begin_anew(self, now: float) -> None:
+        """Go on slowing down, and count the time to a standstill from now on.
 
         Args:
             now: Monotonic time, s.
         """
         self._began = now
-        self._hold = self._measured_positions()
-        self._has_stood = self.is_silent = self._asked_power_off = False
+        self._has_stood = self.is_silent = False
+
+    def take_anew(self) -> None:
+        """Hold the robot wherever it is: power, mode or controller have changed."""
+        self._follows = True
 
     def stands(self, now: float) -> bool:
         """Whether every commanded joint is known to stand.
@@ -53,9 +77,14 @@ class StopMotion:
         limit = self._stop.standstill_velocity
         return all(abs(self._joints.velocities[name]) <= limit for name in self._names)
 
-    def is_over(self, now: float) -> bool:
-        """Whether the robot has come to a standstill as it should, or stands now."""
-        return (self._has_stood and not self.is_silent) or self.stands(now)
+    @property
+    def slows_down(self) -> bool:
+        """Whether a command of a stop has not reached its end yet."""
+        return (
+            self._interface != "effort"
+            and not (self._follows or self.is_silent)
+            and any(ramp.velocity for ramp in self._ramps or ())
+        )
 
     def command(self, now: float) -> tuple[float, ...] | None:
         """The stop command of this moment, to be renewed as the robot slows down.
@@ -69,24 +98,33 @@ class StopMotion:
         """
         if self.is_silent:
             return None
-        if self._interface == "position":
-            return self._hold
-        if self._interface == "velocity" or not self._joints.is_fresh(now):
+        if self._interface != "effort":
+            return self._slowed(now)
+        if not self._joints.is_fresh(now):
             return self.rest()
         return tuple(
-            self._brake(self._joints.velocities.get(name, 0.0), limit)
-            for name, limit in zip(self._names, self._effort, strict=True)
+            self._brake(self._joints.velocities.get(name, 0.0), limits.effort)
+            for name, limits in zip(self._names, self._limits, strict=True)
         )
 
-    def rest(self) -> tuple[float, ...] | None:
-        """A last stop command before silence.
+    def last(self, now: float) -> tuple[float, ...] | None:
+        """A stop command that silence may follow; None if commands are withheld.
 
-        Without braking: a driver goes on with the last effort until its own timeout, and braking
-        would turn into pushing back.
+        Without braking by effort: a driver goes on with the last one until its own timeout, and
+        braking would turn into pushing back.
+
+        Args:
+            now: Monotonic time, s.
         """
-        if self._interface == "position":
-            return self._hold
-        return tuple(0.0 for _ in self._names)
+        if self._interface == "effort" and not self.is_silent:
+            return self.rest()
+        return self.command(now)
+
+    def rest(self) -> tuple[float, ...] | None:
+        """What ends a stop, whatever is measured."""
+        if self._interface != "position":
+            return tuple(0.0 for _ in self._names)
+        return None if self._ramps is None else tuple(ramp.position for ramp in self._ramps)
 
     def proceed(self, now: float) -> Violation | None:
         """See how far the stop has come; once a cycle.
@@ -116,24 +154,64 @@ class StopMotion:
             unit="of velocity",
         )
 
+    @property
     def wants_power_off(self) -> bool:
-        """Whether the driver has to be asked to remove power now; true once a stop."""
-        due = {
+        """Whether this stop has come so far that the driver has to remove power."""
+        return {
             0: True,
             1: self._has_stood or self.is_silent,
             2: self.is_silent and self._stop.power_off is not None,
         }[self._stop.category]
-        wants = due and not self._asked_power_off
-        self._asked_power_off = self._asked_power_off or due
-        return wants
 
     def _brake(self, velocity: float, limit: float) -> float:
         if self._stop.braking <= 0.0 or abs(velocity) <= self._stop.standstill_velocity:
             return 0.0
         return min(max(-self._stop.braking * velocity, -limit), limit)
 
-    def _measured_positions(self) -> tuple[float, ...] | None:
-        try:
-            return tuple(self._joints.positions[name] for name in self._names)
-        except KeyError:
-            return None
+    def _slowed(self, now: float) -> tuple[float, ...] | None:
+        """Velocities or positions of this moment."""
+        elapsed_s, self._ramped = now - self._ramped, now
+        if self._interface == "position" and self._is_moved(now):
+            self._ramps = self._from_here(now, None, moves=False)
+        for ramp in self._ramps or ():
+            ramp.go_on(elapsed_s)
+        if self._interface == "velocity":
+            return tuple(ramp.velocity for ramp in self._ramps) if self._ramps else self.rest()
+        return self.rest()
+
+    def _is_moved(self, now: float) -> bool:
+        """Whether to hold the robot where it is and not where it was."""
+        creep = self._stop.standstill_velocity * self._stop.within_s
+        if self._has_stood and not self.slows_down:
+            self._follows = self._follows or any(
+                abs(ramp.position - self._joints.places.get(name, ramp.position)) > creep
+                for name, ramp in zip(self._names, self._ramps or (), strict=False)
+            )
+        moved = self._follows or not self.is_driven or self._ramps is None
+        self._follows = self._follows and not self.stands(now)
+        return moved
+
+    def _from_here(self, now: float, command: InForce | None, *, moves: bool) -> list[Ramp] | None:
+        """A ramp for each joint, from what it is asked for if it does that."""
+        ramps = []
+        creep = self._stop.standstill_velocity * self._stop.within_s
+        for number, (name, limits) in enumerate(zip(self._names, self._limits, strict=True)):
+            place, velocity = self._joints.places.get(name), self._joints.velocities.get(name)
+            if command is not None:
+                asked = command.values[number]
+                fast = asked if self._interface == "velocity" else command.rates[number][0]
+                # Never faster than it was asked to be, nor than it is.
+                slow = fast if velocity is None else _between(velocity, 0.0, fast)
+                ahead = asked + slow * min(max(now - command.at, 0.0), self._period_s)
+                near = place is None or abs(asked - place) <= creep + abs(slow) * self._age_s
+                if self._interface == "velocity" or near:
+                    ramps.append(Ramp(limits, ahead, slow))
+                    continue
+            if place is None:
+                return None
+            ramps.append(Ramp(limits, place, velocity or 0.0 if moves else 0.0))
+        return ramps
+
+
+def _between(value: float, one: float, other: float) -> float:
+    return min(max(value, min(one, other)), max(one, other))

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from robo_eval_robot.config import Limits, RobotConfig
-from robo_eval_robot.config import Workspace as Box
-from robo_eval_robot.config import Wrench as WrenchLimits
-from robo_eval_robot.guard_checks import Code, Violation
+from robo_eval_robot.config import RobotConfig
+from robo_eval_robot.guard_checks import Code, Violation, counted, too_long
 
 _S_PER_NS: Final = 1e-9
+_HASTE: Final = 2.0
+"""Times its limit that a joint may be thought to move at."""
 _QUANTITY: Final = {
     Code.POSITION: "position of",
     Code.VELOCITY: "velocity of",
@@ -54,6 +55,44 @@ class Debounce:
         return tuple(each for each in found if self._counts[each.code, each.joint] >= self._samples)
 
 
+class SpeedChange:
+    """How fast a velocity changes from one control period to the next.
+
+    A stiff drive takes each step of its commands at once: from sample to sample that is any
+    acceleration, and from the mean of a period to that of the next what was commanded.
+
+    Args:
+        period_s: Control period.
+    """
+
+    def __init__(self, period_s: float) -> None:
+        self._period_ns = round(period_s / _S_PER_NS)
+        self._seen: list[tuple[int, float]] = []
+
+    def see(self, stamp_ns: int, velocity: float) -> float | None:
+        """Take a sample.
+
+        Args:
+            stamp_ns: Its stamp; later than that of the last one.
+            velocity: Measured, m/s or rad/s.
+
+        Returns:
+            Mean acceleration, m/s² or rad/s²; None before there is a period to compare with.
+        """
+        self._seen.append((stamp_ns, velocity))
+        periods = [(stamp_ns - stamp) // self._period_ns for stamp, _ in self._seen]
+        split = len(periods) - periods.count(0)
+        # One at least: joint states may be rarer than commands.
+        before = self._seen[max(split - max(periods.count(1), 1), 0) : split]
+        after = self._seen[split:]
+        self._seen = before + after
+        if not before:
+            return None
+        elapsed_ns = _mean(stamp_ns - t for t, _ in before) - _mean(stamp_ns - t for t, _ in after)
+        change = _mean(v for _, v in after) - _mean(v for _, v in before)
+        return change / (max(elapsed_ns, self._period_ns) * _S_PER_NS)
+
+
 class JointWatch:
     """Remembers the newest joint state and finds what is wrong with it.
 
@@ -65,14 +104,15 @@ class JointWatch:
         self._commanded = robot.commanded
         self._topic = robot.topic(robot.state.joint_states)
         self._age_s = robot.guard.state_age_s
-        self._limits: dict[str, Limits] = {}
-        for name in robot.joints:
-            limits = robot.limits(name)
-            if limits is not None:
-                self._limits[name] = limits
+        self._limits = robot.limited
         self._debounce = Debounce(robot.guard.debounce)
+        period_s = 1.0 / robot.control_rate_hz
+        self._changes: defaultdict[str, SpeedChange] = defaultdict(lambda: SpeedChange(period_s))
         self.positions: dict[str, float] = {}
         """By joint, newest first measured ones; m or rad."""
+        self.places: dict[str, float] = {}
+        """Newest positions that the joints can have reached since they were seen before."""
+        self._placed: dict[str, float] = {}
         self.velocities: dict[str, float] = {}
         """Measured, or by difference of positions; m/s or rad/s."""
         self.accelerations: dict[str, float] = {}
@@ -150,22 +190,12 @@ class JointWatch:
     def _too_old(self, now: float) -> Violation:
         age_s = self.age_s(now)
         if age_s is not None and self._still is not None and now - self._still <= self._age_s:
-            return Violation(
-                code=Code.STATE_CLOCK,
-                message=f"Joint states come, but their stamps have stood still for {age_s:.3f} s.",
-                value=age_s,
-                limit=self._age_s,
-                unit="s",
-            )
-        return Violation(
-            code=Code.STATE_AGE,
-            message="No joint states have come."
-            if age_s is None
-            else f"The newest joint state is {age_s:.3f} s old.",
-            value=age_s,
-            limit=self._age_s,
-            unit="s",
-        )
+            text = f"Joint states come, but their stamps have stood still for {age_s:.3f} s."
+            return too_long(Code.STATE_CLOCK, text, age_s, self._age_s)
+        text = "No joint states have come."
+        if age_s is not None:
+            text = f"The newest joint state is {age_s:.3f} s old."
+        return too_long(Code.STATE_AGE, text, age_s, self._age_s)
 
     def _broken(self, sample: JointSample, where: dict[str, int]) -> Violation | None:
         missing = [name for name in self._commanded if name not in where]
@@ -183,13 +213,8 @@ class JointWatch:
         count = len(sample.names)
         for field in (sample.positions, sample.velocities, sample.efforts):
             if len(field) != count and (len(field) > 0 or field is sample.positions):
-                return Violation(
-                    code=Code.STATE_LENGTH,
-                    message=f"A joint state holds {len(field)} numbers for {count} joints.",
-                    value=float(len(field)),
-                    limit=float(count),
-                    unit="numbers",
-                )
+                text = f"A joint state holds {len(field)} numbers for {count} joints."
+                return counted(Code.STATE_LENGTH, text, len(field), count, "numbers")
         return self._not_finite(sample, where)
 
     def _not_finite(self, sample: JointSample, where: dict[str, int]) -> Violation | None:
@@ -220,15 +245,9 @@ class JointWatch:
             return ()
         back_s = (self._stamp_ns - sample.stamp_ns) * _S_PER_NS
         self._stamp_ns = sample.stamp_ns
-        self._wrong = (
-            Violation(
-                code=Code.STATE_CLOCK,
-                message=f"The stamp of joint states went back by {back_s:.6g} s.",
-                value=-back_s,
-                limit=0.0,
-                unit="s",
-            ),
-        )
+        self._changes.clear()
+        text = f"The stamp of joint states went back by {back_s:.6g} s."
+        self._wrong = (too_long(Code.STATE_CLOCK, text, -back_s, 0.0),)
         return self._wrong
 
     def _take(self, sample: JointSample, where: dict[str, int], now: float) -> None:
@@ -238,17 +257,20 @@ class JointWatch:
         for name, number in where.items():
             position = float(sample.positions[number])
             measured = _finite(sample.velocities, number)
-            if elapsed_s is not None and name in self.positions:
-                if measured is None:
-                    self.velocities[name] = (position - self.positions[name]) / elapsed_s
-                elif name in self._measured:
-                    change = measured - self._measured[name]
-                    self.accelerations[name] = change / elapsed_s
+            if elapsed_s is not None and name in self.positions and measured is None:
+                self.velocities[name] = (position - self.positions[name]) / elapsed_s
             if measured is not None:
                 self._measured[name] = self.velocities[name] = measured
+                acceleration = self._changes[name].see(sample.stamp_ns, measured)
+                if acceleration is not None:
+                    self.accelerations[name] = acceleration
             else:
                 self._measured.pop(name, None)
+                self._changes.pop(name, None)
             self.positions[name] = position
+            reach = _HASTE * self._limits[name].velocity * (now - self._placed.get(name, now))
+            if name not in self.places or abs(position - self.places[name]) <= reach:
+                self.places[name], self._placed[name] = position, now
             effort = _finite(sample.efforts, number)
             if effort is not None:
                 self.efforts[name] = effort
@@ -260,18 +282,18 @@ class JointWatch:
             if position is not None and not limits.low <= position <= limits.high:
                 limit = limits.high if position > limits.high else limits.low
                 yield beyond(Code.POSITION, name, position, limit, limits.unit)
-            for code, values, limit, unit in self._magnitudes(limits):
-                value = values.get(name)
+            for code, value, limit, unit in self.magnitudes(name):
                 if value is not None and abs(value) > limit:
                     yield beyond(code, name, value, limit, unit)
 
-    def _magnitudes(self, limits: Limits) -> tuple[tuple[Code, dict[str, float], float, str], ...]:
-        unit = limits.unit
-        force = "N" if unit == "m" else "N m"
+    def magnitudes(self, joint: str) -> tuple[tuple[Code, float | None, float, str], ...]:
+        """What is measured of a joint without regard to its sign, with limit and unit."""
+        limits, unit = self._limits[joint], self._limits[joint].unit
+        speed, change = self.velocities.get(joint), self.accelerations.get(joint)
         return (
-            (Code.VELOCITY, self.velocities, limits.velocity, f"{unit}/s"),
-            (Code.ACCELERATION, self.accelerations, limits.acceleration, f"{unit}/s^2"),
-            (Code.EFFORT, self.efforts, limits.effort, force),
+            (Code.VELOCITY, speed, limits.velocity, f"{unit}/s"),
+            (Code.ACCELERATION, change, limits.acceleration, f"{unit}/s^2"),
+            (Code.EFFORT, self.efforts.get(joint), limits.effort, limits.force_unit),
         )
 
 
@@ -279,27 +301,24 @@ class PointWatch:
     """Watches quantities of one more topic: where a frame is, or what a sensor feels.
 
     Args:
-        topic: Its name, for messages.
+        robot: The robot.
+        topic: Its name in the robot file.
         quantities: By name, what its code is, its lower and upper limit, and its unit.
         age_code: What it is when messages stop.
-        age_s: Oldest message with which motion goes on.
-        debounce: Samples in a row that must be beyond a limit.
     """
 
     def __init__(
         self,
+        robot: RobotConfig,
         topic: str,
         quantities: dict[str, tuple[Code, float, float, str]],
-        *,
         age_code: Code,
-        age_s: float,
-        debounce: int,
     ) -> None:
-        self._topic = topic
+        self._topic = robot.topic(topic)
         self.quantities = quantities
         self._age_code = age_code
-        self._age_s = age_s
-        self._debounce = Debounce(debounce)
+        self._age_s = robot.guard.state_age_s
+        self._debounce = Debounce(robot.guard.debounce)
         self.values: dict[str, float] = {}
         self._seen: float | None = None
         self._wrong: tuple[Violation, ...] = ()
@@ -343,41 +362,28 @@ class PointWatch:
         age_s = now - self._seen
         if age_s <= self._age_s:
             return ()
-        return (
-            Violation(
-                code=self._age_code,
-                message=f"The newest message on {self._topic} is {age_s:.3f} s old.",
-                value=age_s,
-                limit=self._age_s,
-                unit="s",
-            ),
-        )
+        text = f"The newest message on {self._topic} is {age_s:.3f} s old."
+        return (too_long(self._age_code, text, age_s, self._age_s),)
 
 
-def workspace_watch(box: Box, topic: str, *, age_s: float, debounce: int) -> PointWatch:
+def workspace_watch(robot: RobotConfig) -> PointWatch | None:
     """Watches that a frame stays in its box; quantities `x`, `y`, `z` in metres."""
+    if (box := robot.state.workspace) is None:
+        return None
     sides = {"x": box.x_m, "y": box.y_m, "z": box.z_m}
-    return PointWatch(
-        topic,
-        {name: (Code.WORKSPACE, low, high, "m") for name, (low, high) in sides.items()},
-        age_code=Code.WORKSPACE_AGE,
-        age_s=age_s,
-        debounce=debounce,
-    )
+    limits = {name: (Code.WORKSPACE, low, high, "m") for name, (low, high) in sides.items()}
+    return PointWatch(robot, box.topic, limits, Code.WORKSPACE_AGE)
 
 
-def wrench_watch(limits: WrenchLimits, topic: str, *, age_s: float, debounce: int) -> PointWatch:
+def wrench_watch(robot: RobotConfig) -> PointWatch | None:
     """Watches the norms of a measured wrench; quantities `force` in N and `torque` in N m."""
-    return PointWatch(
-        topic,
-        {
-            "force": (Code.FORCE, 0.0, limits.force_n, "N"),
-            "torque": (Code.TORQUE, 0.0, limits.torque_nm, "N m"),
-        },
-        age_code=Code.WRENCH_AGE,
-        age_s=age_s,
-        debounce=debounce,
-    )
+    if (wrench := robot.state.wrench) is None:
+        return None
+    limits = {
+        "force": (Code.FORCE, 0.0, wrench.force_n, "N"),
+        "torque": (Code.TORQUE, 0.0, wrench.torque_nm, "N m"),
+    }
+    return PointWatch(robot, wrench.topic, limits, Code.WRENCH_AGE)
 
 
 def beyond(code: Code, name: str, value: float, limit: float, unit: str) -> Violation:
@@ -391,6 +397,11 @@ def beyond(code: Code, name: str, value: float, limit: float, unit: str) -> Viol
         unit=unit,
         joint=name,
     )
+
+
+def _mean(values: Iterable[float]) -> float:
+    found = tuple(values)
+    return sum(found) / len(found)
 
 
 def _finite(values: Sequence[float], number: int) -> float | None:

@@ -11,6 +11,8 @@ from rclpy.node import Node
 from robo_eval_robot.config import PAGE, RobotConfig
 
 _UNITS: Final = {
+    "_rad_s3": "rad/s^3",
+    "_m_s3": "m/s^3",
     "_rad_s2": "rad/s^2",
     "_m_s2": "m/s^2",
     "_rad_s": "rad/s",

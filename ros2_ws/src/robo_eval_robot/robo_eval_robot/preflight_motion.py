@@ -51,8 +51,7 @@ def aims(config: RobotConfig) -> dict[str, Aim]:
     still = config.guard.stop.standstill_velocity
     is_effort = config.controller.interface == "effort"
     for name in config.commanded:
-        limits = config.limits(name)
-        assert limits is not None  # a commanded joint has limits, see RobotConfig
+        limits = config.limited[name]
         slow = config.preflight.velocity or max(
             _VELOCITY_SHARE * limits.velocity, _ABOVE_STANDSTILL * still
         )
@@ -77,8 +76,7 @@ class Push:
     """
 
     def __init__(self, config: RobotConfig, aim: Aim, start: Mapping[str, float]) -> None:
-        limits = config.limits(aim.joint)
-        assert limits is not None
+        limits = config.limited[aim.joint]
         self._names = config.commanded
         self._interface = config.controller.interface
         self._aim = aim
@@ -90,8 +88,14 @@ class Push:
         self.asked = start[aim.joint] if self._interface == "position" else 0.0
         """The joint's number in the last command."""
         self._step = math.inf
+        self._speed = 0.0
+        change = _CAUTION * limits.acceleration * self._period_s
+        if limits.jerk is not None:
+            change = min(change, _CAUTION * limits.jerk * self._period_s**2)
+        self._change = change
+        """Most the speed that is asked for may change from one command to the next."""
         if self._interface == "velocity":
-            self._step = _CAUTION * limits.acceleration * self._period_s
+            self._step = change
         if config.guard.command_step is not None:
             self._step = min(self._step, _CAUTION * config.guard.command_step)
 
@@ -102,7 +106,7 @@ class Push:
     def push(self) -> list[float]:
         """The next command of the motion."""
         if self._interface == "position":
-            return self._towards(self.asked + self.direction * self._aim.slow * self._period_s)
+            return self._at_speed(self.direction * self._aim.slow)
         size = self._aim.effort if self._interface == "effort" else self._aim.slow
         return self._towards(self.direction * size)
 
@@ -113,12 +117,16 @@ class Push:
             speed: How fast it moves along what was asked, m/s or rad/s.
         """
         if self._interface == "position":
-            return self._with(self.asked)
+            return self._at_speed(0.0)
         if self._interface == "velocity":
             return self._towards(0.0)
         # Turned round, and less when it is slow, so that the joint is not pushed back.
         share = max(0.0, min(1.0, 2.0 * speed / self._aim.slow))
         return self._towards(-self.direction * self._aim.effort * share)
+
+    def _at_speed(self, speed: float) -> list[float]:
+        self._speed += max(-self._change, min(self._change, speed - self._speed))
+        return self._towards(self.asked + self._speed * self._period_s)
 
     def _towards(self, target: float) -> list[float]:
         change = target - self.asked
