@@ -299,9 +299,31 @@ def test_nothing_moves_unless_a_person_agrees(tmp_path: Path) -> None:
             found.config,
             Nobody(),  # type: ignore[arg-type]
             tmp_path / "p.json",
-            ask=lambda text: "Is the robot clear" not in text,
+            ask=lambda text: not ("vertical axis falls" in text and "Is the robot clear" in text),
         )
     assert (found.requests, found.ticks) == (0, 0)
+
+
+def test_a_robot_of_efforts_is_told_what_a_vertical_axis_does(
+    fly: Callable[..., dict[str, Any]],
+) -> None:
+    assert "brakes" in fly(Robot(robot()))["at_zero_effort"]
+    assert fly(Robot(robot("velocity")))["at_zero_effort"] == ""
+    falls = fly(Robot(robot(), load=3.0))
+    assert "gravity compensation" in falls["problem"]
+
+
+def test_a_position_robot_is_moved_within_its_limits_of_change(
+    fly: Callable[..., dict[str, Any]],
+) -> None:
+    seen: list[list[float]] = []
+    config = robot("position", preflight={"velocity": 1.0}, guard={"stop": {"within_s": 1.0}})
+    assert fly(Robot(config, map=lambda values: seen.append(values) or values))["passed"]
+    for joint in range(2):
+        places = [values[joint] for values in seen]
+        speeds = [(new - old) / TICK_S for old, new in pairwise(places)]
+        changes = [abs(new - old) / TICK_S for old, new in pairwise(speeds)]
+        assert sum(change > 40.0 for change in changes) <= 6  # between one motion and the next
 
 
 def test_commands_stay_within_the_limits_of_change(fly: Callable[..., dict[str, Any]]) -> None:

@@ -30,6 +30,10 @@ _TRIES: Final = 3
 """How often a motion is tried that the guard ends because a message was late."""
 _LATE: Final = ("command_age", "policy_heartbeat", "driver_heartbeat", "state_age", "guard_overrun")
 _LEAST_PATIENCE_S: Final = 1.0
+_AT_ZERO_EFFORT: Final = (
+    "A stop ends in efforts of zero: a vertical axis falls then, unless brakes or a gravity"
+    " compensation below the guard hold it."
+)
 _SERVICE_S: Final = 1.0
 
 
@@ -68,12 +72,12 @@ def preflight(
         RobotLostError: If robot or guard do not answer.
         TrialDirectoryError: If the file cannot be written.
     """
-    if ask is not None and not ask(
-        f"The preflight moves {', '.join(config.commanded)} of {config.name} a little."
-        " Is the robot clear of people and things?"
-    ):
+    note = _AT_ZERO_EFFORT if config.controller.interface == "effort" else ""
+    told = f"The preflight moves {', '.join(config.commanded)} of {config.name} a little. {note}"
+    if ask is not None and not ask(f"{told.rstrip()} Is the robot clear of people and things?"):
         raise PreflightError(f"robot {config.name!r}: its preflight was not confirmed")
     flight = _Flight(link, config, stagehand, check)
+    flight.report.at_zero_effort = note
     failure: CheckFailedError | None = None
     try:
         flight.fly()
@@ -194,6 +198,7 @@ class _Flight:
                     raise PreflightError(
                         f"{aim.joint} moves at {_quantity(speed, aim)} while nothing is asked of"
                         " it; does a load or an offset pull at it?"
+                        f" {self.report.at_zero_effort}".rstrip()
                     )
 
     def _move(self, aim: Aim, push: Push) -> None:

@@ -35,6 +35,7 @@ class Report:
         time: When it began, UTC.
         timeout_s: Command timeout of the driver that the robot file declares.
         timeout_provided_by: How the driver does that, by the robot file.
+        at_zero_effort: What an axis does that nothing holds, for a robot that is told efforts.
         allowed_s: Within what time after the last command the robot had to stand.
         joints: One finding a commanded joint.
         repeated: Motions that were tried again because a message was late.
@@ -45,6 +46,7 @@ class Report:
 
     robot: str
     problem: str = ""
+    at_zero_effort: str = ""
     time: str
     timeout_s: float
     timeout_provided_by: str
