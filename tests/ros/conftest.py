@@ -147,7 +147,7 @@ def _own_graph(folder: Path) -> Iterator[dict[str, str]]:
             "ROS_LOG_DIR": str(folder / "ros-logs"),
             "NO_COLOR": "1",
             "TERM": "dumb",
-            "PYTHONPATH": str(folder),
+            "PYTHONPATH": f"{folder}:{os.environ.get('PYTHONPATH', '')}".rstrip(":"),
         }
 
 

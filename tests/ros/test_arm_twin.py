@@ -129,11 +129,6 @@ def play(processes: Processes) -> Callable[..., Played]:
     return call
 
 
-def today(reason: str) -> pytest.MarkDecorator:
-    """What the guard does not do yet; only what is asserted may fail."""
-    return pytest.mark.xfail(strict=True, raises=AssertionError, reason=reason)
-
-
 def test_what_a_guard_lets_through_is_followed_and_a_slow_stop_ends_at_standstill(
     play: Callable[..., Played],
 ) -> None:
@@ -211,7 +206,6 @@ def test_a_recording_that_cannot_be_written_is_refused(ros_environment: dict[str
 
 
 @pytest.mark.slow
-@today("the guard streams the position of the stop for ever, whatever the driver's mode")
 @pytest.mark.parametrize(
     ("away", "back"),
     [
@@ -235,7 +229,6 @@ def test_drives_that_follow_again_do_not_jump(
     assert abs(played.column("velocity", again)).max() < 0.1
 
 
-@today("what any source of the emergency stop said last counts for all of them")
 @pytest.mark.slow
 def test_a_pressed_emergency_stop_holds_whatever_other_sources_say(
     play: Callable[..., Played],
@@ -246,7 +239,6 @@ def test_a_pressed_emergency_stop_holds_whatever_other_sources_say(
     assert "pressed" in played.steps[2]["message"]
 
 
-@today("the guard waits for no second word of an emergency stop that has been heard once")
 @pytest.mark.slow
 def test_an_emergency_stop_that_falls_silent_stops(play: Callable[..., Played]) -> None:
     played = play(["move", 0.1, 0.5], ["set", "faults.estop_silent", True], ["move", 0.1, 2.5])

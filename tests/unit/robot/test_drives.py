@@ -29,6 +29,7 @@ def arm(interface: str = "position", **drive: Any) -> RobotConfig:
     data = yaml.safe_load(TEXT)
     data["controller"]["interface"] = interface
     data["twin"]["drive"] |= drive
+    data["guard"]["stop"]["holds"] = "brakes"
     return parse_robot(yaml.safe_dump(data), source="arm")
 
 

@@ -49,7 +49,7 @@ def robot(interface: str = "effort", **sections: Any) -> RobotConfig:
             "timeout_provided_by": "the firmware's watchdog",
         },
         "state": {"rate_hz": 50},
-        "guard": {"stop": {"within_s": 1.0}},
+        "guard": {"stop": {"within_s": 1.0, "holds": "nothing_falls"}},
         "tasks": {"RoboEval/CartPole3D-v0": {"adapter": "cartpole3d"}},
         **sections,
     }
@@ -317,7 +317,11 @@ def test_a_position_robot_is_moved_within_its_limits_of_change(
     fly: Callable[..., dict[str, Any]],
 ) -> None:
     seen: list[list[float]] = []
-    config = robot("position", preflight={"velocity": 1.0}, guard={"stop": {"within_s": 1.0}})
+    config = robot(
+        "position",
+        preflight={"velocity": 1.0},
+        guard={"stop": {"within_s": 1.0}},
+    )
     assert fly(Robot(config, map=lambda values: seen.append(values) or values))["passed"]
     for joint in range(2):
         places = [values[joint] for values in seen]
@@ -333,7 +337,7 @@ def test_commands_stay_within_the_limits_of_change(fly: Callable[..., dict[str, 
         seen.append(values)
         return values
 
-    guard = {"stop": {"within_s": 1.0}, "command_step": 0.2}
+    guard = {"stop": {"within_s": 1.0, "holds": "nothing_falls"}, "command_step": 0.2}
     assert fly(Robot(robot(guard=guard), map=listen))["passed"]
     steps = [abs(x - y) for one, two in pairwise(seen) for x, y in zip(one, two, strict=True)]
     within = [step for step in steps if step <= 0.1 + 1e-9]

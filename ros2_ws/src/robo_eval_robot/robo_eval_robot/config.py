@@ -162,6 +162,8 @@ class Stop(Section):
     """`std_srvs/Trigger` of the driver; needed for categories 0 and 1."""
     power_off_within_s: Positive = 1.0
     """How soon the driver says that it removed power; it is asked again after each such time."""
+    holds: Literal["brakes", "gravity_compensation", "nothing_falls"] | None = None
+    """What holds vertical axes at an effort of zero; needed for an effort controller."""
     braking: NotNegative = 0.0
     """Braking effort per velocity, N s/m or N m s/rad; 0 lets an effort-controlled joint coast
     until the driver's own brake."""
@@ -397,6 +399,14 @@ class RobotConfig(Section):
     @model_validator(mode="after")
     def _check_times(self) -> Self:
         within_s, interface = self.guard.stop.within_s, self.controller.interface
+        can_fall = self.body == "physical" or (
+            self.twin is not None and self.twin.drive is not None
+        )
+        if interface == "effort" and can_fall and self.guard.stop.holds is None:
+            raise ValueError(
+                "guard.stop.holds: is missing; a stop ends in efforts of zero, at which a vertical"
+                " axis falls: write brakes, gravity_compensation or nothing_falls"
+            )
         for name in self.commanded if interface != "effort" else ():
             if (needed_s := self.limited[name].longest_stop_s) > within_s:
                 raise ValueError(
