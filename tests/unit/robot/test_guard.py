@@ -277,6 +277,15 @@ def test_a_pause_is_no_licence_for_a_jump() -> None:
     assert bench.trips[0].code == Code.COMMAND_ACCELERATION
 
 
+def test_the_first_request_is_compared_with_what_was_measured_last() -> None:
+    bench = Bench(robot("position")).ready()
+    assert bench.guard.enable(on=True, now=bench.now).success
+    bench.positions = (0.02, 0.0)  # it still came to rest: 0.02 m in a period are 200 m/s^2
+    bench.tick(policy=False)
+    bench.ask()
+    assert bench.state is GuardState.RUNNING
+
+
 @pytest.mark.parametrize("interface", ["position", "velocity", "effort"])
 def test_a_step_is_limited_from_the_first_request_on(interface: str) -> None:
     # Of a position, little: the limits of velocity and acceleration hold as well.

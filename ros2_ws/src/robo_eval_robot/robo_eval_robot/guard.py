@@ -93,7 +93,10 @@ class Guard:
             sample: What the driver says.
             now: Monotonic time, s.
         """
-        return self._measured(self.joints.see(sample, now), now)
+        reaction = self._measured(self.joints.see(sample, now), now)
+        if self.state is GuardState.RUNNING and self._check.is_new:
+            self._begin_check(now)
+        return reaction
 
     def pose(self, position_m: tuple[float, float, float], now: float) -> Reaction:
         """Look at where the frame is that must stay in the workspace.
@@ -238,8 +241,7 @@ class Guard:
         if wrong:
             self.state = GuardState.INIT
             return Answer(success=False, message=_sentences(wrong))
-        velocities = [self.joints.velocities[name] for name in self._robot.commanded]
-        self._check.begin(self._start(), velocities, now)
+        self._begin_check(now)
         self._slows_down = False
         self.peers.enabled(now)
         self.state = GuardState.RUNNING
@@ -336,8 +338,12 @@ class Guard:
 
     # How it gets from one state to another.
 
+    def _begin_check(self, now: float) -> None:
+        """Compare the first request with what is measured now."""
+        velocities = [self.joints.velocities[name] for name in self._robot.commanded]
+        self._check.begin(self._start(), velocities, now)
+
     def _start(self) -> tuple[float, ...]:
-        """What the first request is compared with."""
         measured = {
             "position": self.joints.positions,
             "velocity": self.joints.velocities,

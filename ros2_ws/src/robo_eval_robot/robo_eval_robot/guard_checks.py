@@ -150,6 +150,8 @@ class RequestCheck:
         self._period_s = 1.0 / robot.control_rate_hz
         self.last = InForce(values=(), rates=(), at=0.0)
         """What was passed on last."""
+        self.is_new = True
+        """Whether nothing was since it began."""
         self._last_stamp_ns: int | None = None
         self._spare_s = self._late_s = self._pace_s = 0.0
         self._ranges: list[_Window] = []
@@ -188,6 +190,7 @@ class RequestCheck:
         is_position = self._interface == "position"
         rates = tuple((speed if is_position else 0.0, 0.0) for speed in velocities)
         self.last = InForce(values=values, rates=rates, at=now)
+        self.is_new = True
         self._last_stamp_ns, self._spare_s = None, self._guard.command_age_s
         self._late_s, self._pace_s = _JITTER * self._period_s, self._period_s
 
@@ -224,6 +227,7 @@ class RequestCheck:
             return Judged(command=None, violations=tuple(excesses))
         assert command is not None
         rates = [self._changes(number, new, elapsed_s) for number, new in enumerate(command)]
+        self.is_new = False
         self.last = InForce(values=command, rates=rates, at=now)
         self._last_stamp_ns = request.stamp_ns
         age_s = self._guard.command_age_s
