@@ -52,9 +52,9 @@ def encode(message: Mapping[str, Any], value: object = _NO_VALUE) -> str | bytes
         '{"type":"reset","id":1,"seed":7}'
     """
     if value is _NO_VALUE:
-        return _json(message)
+        return json_text(message)
     arrays: list[bytes] = []
-    head = _json({**message, "value": _packed(value, arrays, 0)}).encode()
+    head = json_text({**message, "value": _packed(value, arrays, 0)}).encode()
     size = _LENGTH.size + len(head) + sum(map(len, arrays))
     if size > MAX_FRAME_BYTES:
         raise InputError(
@@ -130,9 +130,14 @@ def check_token(token: str | None) -> str | None:
     return token
 
 
-def _json(message: Mapping[str, Any]) -> str:
+def json_text(value: object) -> str:
+    """The JSON of a message, or of a part of one.
+
+    Raises:
+        InputError: If it has none.
+    """
     try:
-        return _WRITE(message)
+        return _WRITE(value)
     except (TypeError, ValueError) as err:
         raise InputError(f"a message has no JSON form: {err}") from err
 

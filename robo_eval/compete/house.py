@@ -204,12 +204,14 @@ class House:
                     room.places[0].ended = await self.store(self.ledger.last_ended, attempt)
             return self._admit(room, connection)
 
-    def opening_s(self, count: int) -> float:
-        """Grid on which a reset is answered that had the worlds of so many trials made.
+    def opening_s(self, times: float) -> float:
+        """Grid on which a reset is answered that had worlds made.
 
-        It is twice as long as the slowest took that was measured, so that none is told by it.
+        Args:
+            times: How many times as long as the slowest that was measured that may have taken, so
+                that none is told by it.
         """
-        return max(LEAST_OPENING_S, 2 * count * self.slowest_s) if count else 0.0
+        return max(LEAST_OPENING_S, times * self.slowest_s) if times else 0.0
 
     async def may_connect(self, team: Team | None, address: str) -> bool:
         """Have a connection wait for its turn; False if that would take too long."""

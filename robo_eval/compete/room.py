@@ -24,7 +24,7 @@ from robo_eval.compete.messages import (
     Step,
 )
 from robo_eval.compete.spaces import action_of
-from robo_eval.compete.worlds import Answer, Ended, Job
+from robo_eval.compete.worlds import OPENING_SHARE, Answer, Ended, Job
 from robo_eval.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class Room:
     Attributes:
         session: By which a client that comes back is known.
         heard_s: When a connection came, or left, on the clock of `time.monotonic`.
-        opened: How many trials have had their worlds made here.
+        opened: How many times as long as the slowest the making of worlds may have taken here.
         alone: Held while something is answered or changed.
         connection: The number of the connection that is in; None while nobody is.
     """
@@ -89,7 +89,7 @@ class Room:
         self.heard_s = time.monotonic()
         self.connection: int | None = None
         self.is_text = hello.text
-        self.opened = 0
+        self.opened = 0.0
         self.is_held = False  # while it waits for its turn, or for the moment to be answered
         self.alone = asyncio.Lock()
         self._last: tuple[int, str | bytes] = (-1, b"")
@@ -290,12 +290,14 @@ class Room:
         if self.places[number].is_open:
             return
         setting = self._house.setting_of(self._turn(number))
+        if (await self._seated()).rooms > 1:
+            setting = setting._replace(share=OPENING_SHARE)
         answer = await self._ask("open", [number], [setting], 0)
         for why in answer.broken.values():
             await self.give_back(number, f"the environment cannot be made: {why}")
             raise RefusedError("given_back", "the environment broke; the trial starts again")
         self.places[number].is_open = True
-        self.opened += 1
+        self.opened += 1.0 + setting.share
 
     async def _begin(self, places: Sequence[Place]) -> None:
         """Have the time of episodes run that are not under way yet."""
@@ -308,18 +310,23 @@ class Room:
             if place.turn is before:  # it may have been given back meanwhile
                 place.turn = turn
 
+    async def _seated(self) -> Hand:
+        """The process that its worlds are in."""
+        if self._hand is None:
+            self._hand = await self._house.arena.seat()
+        return self._hand
+
     async def _ask(
         self, kind: str, places: Sequence[int], given: Sequence[Any], number: int
     ) -> Answer:
-        if self._hand is None:
-            self._hand = await self._house.arena.seat()
+        hand = await self._seated()
         head = {"type": "state", "id": number, "trials": list(places), "left": self.left}
         arena = self._house.arena
         job = Job(next(arena.numbers), self.number, kind, places, given, head, self.is_text)
         try:
-            return await self._hand.ask(job)
+            return await hand.ask(job)
         except WorldLostError as err:
-            self._hand.rooms -= 1
+            hand.rooms -= 1
             self._hand = None
             for place in range(len(self.places)):
                 self.places[place].is_open = False

@@ -8,7 +8,7 @@ import socket
 import struct
 import time
 from collections import defaultdict, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from multiprocessing.connection import Connection
 from typing import Any, Final, NamedTuple, TypeVar
@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 import gymnasium
 import numpy as np
 
-from robo_eval.agents.wire import encode
+from robo_eval.agents.wire import encode, json_text
 from robo_eval.compete.replay import packed
 from robo_eval.compete.spaces import as_json
 from robo_eval.core.canonical import canonical_json
@@ -34,9 +34,15 @@ _TICK_CAP: Final = 100_000
 _LENGTH: Final = struct.Struct("<I")
 _READ: Final = 2**16
 _CONNECT_S: Final = 30.0
-_ACTIVE_S: Final = 1.0
-_PART_S: Final = 0.0003
+_ACTIVE_S: Final = 0.2
+"""Whoever has asked for nothing for so long is not slowed down by what others have done."""
+_PART_S: Final = 0.0001
 """How long a team's job is gone on with before others have their turn; a step may take longer."""
+BATCH_SHARE: Final = 1.0
+"""How many times as long others have their turn after a part of a long message."""
+OPENING_SHARE: Final = 4.0
+"""The same where others are in the process and worlds are made, of which each part takes longer
+than their steps by far."""
 
 
 class Setting(NamedTuple):
@@ -45,10 +51,12 @@ class Setting(NamedTuple):
     Attributes:
         task: The environment and how it is scored.
         keywords: Those of `gymnasium.make`, for each kind of episode that the trial may have.
+        share: How many times as long as each part of making them takes others have their turn.
     """
 
     task: TaskPlan
     keywords: Sequence[Mapping[str, Any]]
+    share: float = BATCH_SHARE
 
 
 class Start(NamedTuple):
@@ -115,10 +123,9 @@ class Answer(NamedTuple):
     found: Any = None
 
 
-_REST: Final = False
-_Part = Answer | bool | None
-"""What a job has come to: its answer, None where others may have their turn, or `_REST` where they
-may have as much time as was taken."""
+_Part = Answer | float
+"""What a job has come to: its answer, or how many times as long as it took others have their
+turn."""
 _Message = TypeVar("_Message", Job, Answer)
 
 
@@ -153,14 +160,14 @@ class World:
         self._task = setting.task
         self._envs: list[gymnasium.Env[Any, Any]] = []
 
-    def make(self) -> Iterator[bool]:
+    def make(self) -> Iterator[float]:
         """Make the environments, in parts between which others may have their turn."""
         for keywords in self._setting.keywords:
             env = gymnasium.make(self._task.env, disable_env_checker=True, **dict(keywords))
             self._envs.append(env)
-            yield _REST
+            yield self._setting.share
             env.reset(seed=0)
-            yield _REST
+            yield self._setting.share
         novelty = novelty_of(self._envs[-1])
         self._words = {**novelty, **novelty.get("truth", {})}
         self.env = self._envs[0]
@@ -258,13 +265,13 @@ class Stand:
     def done(self, job: Job) -> Iterator[_Part]:
         """Do a job world by world, and give its answer.
 
-        Between worlds others may have their turn, and as much time where it was a long part.
+        Between worlds others have their turn.
         """
         seen, ended, broken = list[Any](), list[Ended](), dict[int, str]()
         end_s = time.perf_counter() + _PART_S
         for place, given in zip_longest(job.places, job.given):
             if (seen or broken) and time.perf_counter() > end_s:
-                yield None
+                yield BATCH_SHARE
                 end_s = time.perf_counter() + _PART_S
             try:
                 if job.kind == "open":
@@ -278,7 +285,7 @@ class Stand:
         frame: str | bytes = b""
         if job.kind in ("reset", "step"):
             try:
-                frame = self._answered(job, seen)
+                frame = yield from self._answered(job, seen)
             except Exception as err:  # noqa: BLE001 - of what an environment gave; others go on
                 broken = dict.fromkeys(job.places, said(err))
         yield Answer(job.number, frame, ended, broken, seen if job.kind == "spaces" else None)
@@ -297,7 +304,7 @@ class Stand:
         self._close(key)
         return []
 
-    def _open(self, key: tuple[int, int], setting: Setting) -> Iterator[bool]:
+    def _open(self, key: tuple[int, int], setting: Setting) -> Iterator[float]:
         self._close(key)
         self._worlds[key] = world = World(setting)
         yield from world.make()
@@ -306,11 +313,9 @@ class Stand:
         if key in self._worlds:
             self._worlds.pop(key).close()
 
-    def _answered(self, job: Job, seen: Sequence[tuple[Any, ...]]) -> str | bytes:
-        observations: Any = [one[0] for one in seen]
-        space = self._worlds[job.room, job.places[0]].env.observation_space
-        if isinstance(space, gymnasium.spaces.Box):
-            observations = np.array(observations)
+    def _answered(
+        self, job: Job, seen: Sequence[tuple[Any, ...]]
+    ) -> Generator[float, None, str | bytes]:
         head = {
             **job.head,
             "reward": [one[1] for one in seen],
@@ -318,9 +323,17 @@ class Stand:
             "truncated": [one[3] for one in seen],
             "info": [one[4] for one in seen],
         }
-        if job.is_text:
-            return encode({**head, "observation": _lists(observations)})
-        return encode(head, observations)
+        observations: Any = [one[0] for one in seen]
+        if not job.is_text:
+            space = self._worlds[job.room, job.places[0]].env.observation_space
+            is_box = isinstance(space, gymnasium.spaces.Box)
+            return encode(head, np.array(observations) if is_box else observations)
+        texts: list[str] = []
+        for one in observations:  # to write one takes as long as a step
+            if texts:
+                yield BATCH_SHARE
+            texts.append(json_text(_lists(one)))
+        return f'{json_text(head)[:-1]},"observation":[{",".join(texts)}]}}'
 
 
 def _spaces_of(task: TaskPlan) -> dict[str, Any]:
@@ -350,42 +363,55 @@ def _lists(value: Any) -> Any:  # noqa: ANN401 - an observation
 class _Queue:
     """Jobs of many teams, of which the one that has had least is served next.
 
-    A team that comes back begins where the others are: having been away earns nothing.
+    A team that comes back begins where the others are: having been away earns nothing. One whose
+    job takes long leaves the process to the others after each part, for they wait for its answers
+    one by one, and would find a part of it under way at each step.
     """
 
     def __init__(self) -> None:
         self._waiting: dict[int, deque[Iterator[_Part]]] = {}
         self._had_s: defaultdict[int, float] = defaultdict(float)
         self._seen_s: dict[int, float] = {}
+        self._rests_s: dict[int, float] = {}  # until when a room leaves the process to the others
         self._now_s = 0.0
 
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def is_shared(self, room: int) -> bool:
-        """Whether another team has asked for something a moment ago."""
-        since_s = time.monotonic() - _ACTIVE_S
-        self._seen_s = {one: at for one, at in self._seen_s.items() if at > since_s}
-        return bool(self._seen_s.keys() - {room})
-
     def add(self, room: int, job: Iterator[_Part]) -> None:
-        self._seen_s[room] = time.monotonic()
+        self._seen_s[room] = time.perf_counter()
         if room not in self._waiting:
             self._waiting[room] = deque()
             self._had_s[room] = max(self._had_s[room], self._now_s)
         self._waiting[room].append(job)
 
-    def next(self) -> tuple[int, Iterator[_Part]]:
-        room = min(self._waiting, key=self._had_s.__getitem__)
+    def next(self) -> tuple[int, Iterator[_Part]] | float:
+        """Whose job is gone on with; where all rest who wait, for how long they do, seconds."""
+        now_s = time.perf_counter()
+        rests_s = {room: self._rests_s.get(room, 0.0) for room in self._waiting}
+        free = [room for room, at in rests_s.items() if at <= now_s or not self._is_shared(room)]
+        if not free:
+            return min(rests_s.values()) - now_s
+        room = min(free, key=self._had_s.__getitem__)
         self._now_s = self._had_s[room]
         return room, self._waiting[room][0]
 
-    def count(self, room: int, took_s: float, *, is_done: bool) -> None:
+    def _is_shared(self, room: int) -> bool:
+        """Whether another team has asked for something a moment ago."""
+        since_s = time.perf_counter() - _ACTIVE_S
+        self._seen_s = {one: at for one, at in self._seen_s.items() if at > since_s}
+        return bool(self._seen_s.keys() - {room})
+
+    def count(self, room: int, took_s: float, part: _Part) -> None:
+        """Note that so much time has led to this."""
         self._had_s[room] += took_s
-        if is_done:
-            self._waiting[room].popleft()
-            if not self._waiting[room]:
-                del self._waiting[room]
+        if not isinstance(part, Answer):
+            self._rests_s[room] = time.perf_counter() + part * took_s
+            return
+        self._rests_s.pop(room, None)
+        self._waiting[room].popleft()
+        if not self._waiting[room]:
+            del self._waiting[room]
 
 
 def work(_hears: Connection, _speaks: Connection, line: socket.socket) -> None:
@@ -397,7 +423,6 @@ def _work(line: socket.socket) -> None:
     stand, queue, buffer = Stand(), _Queue(), bytearray()
     poll = select.poll()
     poll.register(line, select.POLLIN)
-    rests_s: dict[int, float] = {}  # until when a room leaves the process to the others
     line.sendall(enclosed(Answer(number=0)))  # ready
     while True:
         while not queue or poll.poll(0):
@@ -407,20 +432,16 @@ def _work(line: socket.socket) -> None:
             buffer += data
             for job in opened(buffer, Job):
                 queue.add(job.room, stand.done(job))
-        room, todo = queue.next()
-        begin_s = time.perf_counter()
-        rest_s = rests_s.pop(room, 0.0)
-        if begin_s < rest_s and queue.is_shared(room):
-            rests_s[room] = rest_s
-            poll.poll(1e3 * (rest_s - begin_s))
+        found = queue.next()
+        if isinstance(found, float):
+            select.select([line], [], [], found)  # `poll` waits for whole milliseconds
             continue
-        answer = next(todo)
-        end_s = time.perf_counter()
-        queue.count(room, end_s - begin_s, is_done=isinstance(answer, Answer))
-        if isinstance(answer, Answer):
-            line.sendall(enclosed(answer))
-        elif answer is _REST:
-            rests_s[room] = 2 * end_s - begin_s
+        room, todo = found
+        begin_s = time.perf_counter()
+        part = next(todo)
+        queue.count(room, time.perf_counter() - begin_s, part)
+        if isinstance(part, Answer):
+            line.sendall(enclosed(part))
 
 
 def work_far(host: str, port: int, key: bytes) -> None:

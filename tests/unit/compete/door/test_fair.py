@@ -10,13 +10,15 @@ import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import numpy as np
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.frames import Frame, Opcode
 
+from robo_eval.agents.wire import decode
 from robo_eval.compete import budget, house, ledger, worlds
 from robo_eval.compete.budget import Budget
-from robo_eval.compete.worlds import Job, Setting, Stand, _Queue
+from robo_eval.compete.worlds import Answer, Job, Setting, Stand, Start, _Queue
 from tests.unit.compete.door import test_door
 
 raw = test_door.raw
@@ -147,21 +149,127 @@ def test_worlds_are_made_in_parts_between_which_others_have_their_turn(contest: 
     (task,) = contest.parse().tasks[:1]
     stand, setting = Stand(), Setting(task, ({}, {}, {}))
     parts = list(stand.done(Job(1, 1, "open", [0], [setting])))
-    assert parts[-1] is not None
+    assert isinstance(parts[-1], Answer)
     assert not parts[-1].broken
-    assert parts[:-1] == [worlds._REST] * 6
+    assert parts[:-1] == [worlds.BATCH_SHARE] * 6
 
 
-def test_others_who_play_are_known_for_a_moment(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = [100.0]
-    monkeypatch.setattr(worlds.time, "monotonic", lambda: now[0])
-    queue = _Queue()
-    queue.add(1, iter(()))
-    assert not queue.is_shared(1)
-    queue.add(2, iter(()))
-    assert queue.is_shared(1)
-    now[0] += 2.0
-    assert not queue.is_shared(1)
+def test_worlds_are_made_more_slowly_beside_other_teams(serve: Any, raw: Any) -> None:
+    served, rooms = serve(), list[Any]()
+    (hand,) = served.serving.house.arena.hands
+    test_door.until(lambda: hand.rooms == 0)  # times of answers have been measured
+    for _ in range(2):
+        client = raw(served.url, served.team())
+        client.hello()
+        client.ask("reset", trials=[0])
+        rooms = list(served.serving.house._rooms.values())
+    assert [room.opened for room in rooms] == [2.0, 1.0 + worlds.OPENING_SHARE]
+
+
+@pytest.mark.parametrize("is_text", [True, False])
+def test_many_trials_at_once_are_played_and_written_in_parts(
+    contest: Any, monkeypatch: pytest.MonkeyPatch, is_text: bool
+) -> None:
+    monkeypatch.setattr(worlds, "_PART_S", -1.0)
+    (task,) = contest.parse().tasks[:1]
+    stand, places, frames = Stand(), range(4), list[Any]()
+    list(stand.done(Job(1, 1, "open", places, [Setting(task, ({},))] * 4)))
+    for kind, given in (("reset", Start(5, 0, {})), ("step", 0)):
+        job = Job(2, 1, kind, places, [given] * 4, {"type": "state", "id": 2}, is_text)
+        *parts, answer = stand.done(job)
+        assert len(parts) == (3 + 3 if is_text else 3)
+        assert isinstance(answer, Answer)
+        frames.append(decode(answer.frame))
+    for frame in frames:
+        seen = np.asarray(frame["observation" if is_text else "value"])
+        assert len(seen) == 4
+        assert (seen == seen[0]).all()
+        assert len(frame["reward"]) == 4
+
+
+class Clock:
+    """Time as a process of worlds sees it, which goes on when it is told to."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now_s = 100.0
+        monkeypatch.setattr(worlds.time, "perf_counter", lambda: self.now_s)
+
+
+Parts = list[tuple[float, float | Answer]]
+"""For each part of a job how long it takes, seconds, and what it comes to."""
+STEP: Parts = [(0.0001, Answer(1))]
+THINKS_S = 0.0005
+
+
+def played(clock: Clock, other: Parts, *, steps: int = 300, thinks_s: float = 0.0) -> list[float]:
+    """When each step of a team is answered, seconds, beside another that asks for one thing on end.
+
+    Args:
+        clock: Of the process.
+        other: The other's jobs, which begins first.
+        steps: How many.
+        thinks_s: How long the other takes to ask again.
+    """
+    queue, told_s = _Queue(), list[float]()
+    jobs = {1: other, 2: STEP}
+    due_s = {1: clock.now_s, 2: clock.now_s + 0.05}
+    begun_s = clock.now_s
+    while len(told_s) < steps:
+        for room, at_s in list(due_s.items()):
+            if at_s <= clock.now_s:
+                queue.add(room, iter(jobs[room]))  # type: ignore[arg-type] - with how long it takes
+                del due_s[room]
+        found = queue.next() if queue else 1.0
+        if isinstance(found, float):  # it waits until that, or until somebody asks
+            clock.now_s = min([clock.now_s + found, *due_s.values()]) + 1e-9
+            continue
+        room, job = found
+        took_s, part = next(job)  # type: ignore[misc] - as above
+        clock.now_s += took_s
+        queue.count(room, took_s, part)
+        if isinstance(part, Answer):
+            due_s[room] = clock.now_s + (THINKS_S if room == 2 else thinks_s)
+            told_s += [clock.now_s - begun_s] if room == 2 else []
+    return told_s
+
+
+@pytest.mark.parametrize(
+    ("other", "most"),
+    [
+        ([(0.022, worlds.OPENING_SHARE)] * 4 + [(0.0001, Answer(1))], 1 + 1 / worlds.OPENING_SHARE),
+        ([(0.00015, worlds.BATCH_SHARE)] * 64 + [(0.00015, Answer(1))], 1.1),
+    ],
+    ids=["worlds", "steps"],
+)
+def test_who_plays_one_trial_hardly_feels_who_asks_for_much(
+    monkeypatch: pytest.MonkeyPatch, other: Parts, most: float
+) -> None:
+    clock = Clock(monkeypatch)
+    honest = played(clock, STEP, thinks_s=THINKS_S)
+    beside = played(clock, other)
+    assert (beside[-1] - beside[0]) / (honest[-1] - honest[0]) < most
+    longest = max(took_s for took_s, _ in other)
+    apart = np.diff(beside)
+    assert max(apart) < 2 * longest + THINKS_S + 0.0002  # never two parts of a world in a row
+    slow = sum(apart > THINKS_S + 0.0002 + longest / 2)
+    assert slow < len(apart) / 2
+
+
+def test_who_rests_keeps_nobody_waiting_and_goes_on_where_it_is_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = Clock(monkeypatch)
+    queue, long, short = _Queue(), iter(()), iter(())
+    queue.add(1, long)
+    queue.count(1, 1.0, 2.0)
+    assert queue.next() == (1, long)  # nobody else is there
+    queue.add(2, short)
+    queue.count(2, 5.0, 0.0)
+    assert queue.next() == (2, short)  # though it has had more
+    queue.count(2, 0.0, Answer(2))
+    assert queue.next() == pytest.approx(2.0)
+    clock.now_s += 1.0  # nobody has asked for something any more
+    assert queue.next() == (1, long)
 
 
 def test_who_comes_back_changes_only_the_trials_that_have_begun(
