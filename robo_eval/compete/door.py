@@ -37,6 +37,7 @@ from robo_eval.web.security import Guarded
 _LOG: Final = logging.getLogger(__name__)
 _HELLO_S: Final = 10.0
 """A connection that has not introduced itself by then is closed."""
+TOO_MANY: Final = "too many requests from this address; ask less often"
 _REFUSED: Final = 4000
 """Code by which a connection is closed whose message was no message; the reason says why."""
 
@@ -63,6 +64,7 @@ def make_app(house: House, names: Iterable[str]) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         lifespan=lifespan,
+        responses={429: {"description": TOO_MANY, "content": {"text/plain": {}}}},
     )
     app.state.house = house
     app.add_middleware(_Paced, budget=house.asked)
@@ -113,7 +115,7 @@ class _Paced:
         if scope["type"] == "http" and not await self._budget.turn(
             origin_of(HTTPConnection(scope))
         ):
-            app = PlainTextResponse("too many requests from this address; ask less often\n", 429)
+            app = PlainTextResponse(f"{TOO_MANY}\n", 429)
         await app(scope, receive, send)
 
 

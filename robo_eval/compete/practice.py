@@ -16,6 +16,7 @@ from robo_eval.compete.link import rules_of, token_of, told_rules
 from robo_eval.compete.players import enter_baselines, play_baselines, played
 from robo_eval.compete.serving import Serving
 from robo_eval.core.errors import InputError, foreign
+from robo_eval.metrics.trials import has_not_begun
 
 if TYPE_CHECKING:
     from robo_eval.compete.ledger import Ledger
@@ -81,13 +82,15 @@ def practised(
     mine = [one.number for one in ledger.attempts() if one.team == team.number]
     links = [link for number in mine for link in ledger.links(number) if link.kind == "episode"]
     drawn, parts = ledger.trials(), {False: list[float](), True: list[float]()}
+    quality: list[float] = []
     for link in links:
-        is_novel = drawn[link.trial].episodes[link.episode].is_novel
-        parts[is_novel].append(link.row.quality or 0.0)
+        quality.append(link.row.quality or 0.0)
+        if not has_not_begun(link.row.novelty):
+            parts[drawn[link.trial].episodes[link.episode].is_novel].append(quality[-1])
     return {
         "episodes": len(links),
         "trials": len({link.trial for link in links}),
-        "mean_quality": _mean(parts[False] + parts[True]),
+        "mean_quality": _mean(quality),
         "normal_quality": _mean(parts[False]),
         "novel_quality": _mean(parts[True]),
     }

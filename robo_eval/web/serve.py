@@ -77,8 +77,11 @@ def server_of(app: FastAPI, **settings: Any) -> uvicorn.Server:  # noqa: ANN401 
     """What serves an application, by settings of uvicorn beside those that all sites share."""
     import uvicorn
 
+    from robo_eval.web.heads import Headed
+
     config = uvicorn.Config(
         app,
+        http=Headed,
         server_header=False,
         # A proxy on this machine says how and from where a client came.
         proxy_headers=True,

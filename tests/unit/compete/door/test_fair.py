@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
+import socket
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -19,6 +22,7 @@ from robo_eval.agents.wire import decode
 from robo_eval.compete import budget, house, ledger, worlds
 from robo_eval.compete.budget import Budget
 from robo_eval.compete.worlds import Answer, Job, Setting, Stand, Start, _Queue
+from robo_eval.web import heads
 from tests.unit.compete.door import test_door
 
 raw = test_door.raw
@@ -90,6 +94,36 @@ def test_requests_of_an_address_wait_and_are_refused(
             urllib.request.urlopen(served.url + path)
         assert refused.value.code == 429
         assert "this address" in refused.value.read().decode()
+        assert refused.value.headers.get_content_type() == "text/plain"
+
+
+@pytest.mark.parametrize(
+    "before", [b"", b"GET /v1/competition HTTP/1.1\r\nhost: localhost\r\n\r\n"]
+)
+@pytest.mark.parametrize("said", [b"", b"GET / HTTP/1.1\r\nhost: "])
+def test_who_never_says_what_he_wants_is_dropped(
+    serve: Any, raw: Any, monkeypatch: pytest.MonkeyPatch, before: bytes, said: bytes
+) -> None:
+    monkeypatch.setattr(heads, "HEAD_S", 0.5)
+    served = serve()
+    calm = raw(served.url, served.team())
+    calm.hello()
+    url = urllib.parse.urlsplit(served.url)
+    with socket.create_connection((url.hostname, url.port), timeout=60.0) as line:
+        line.sendall(before + said)
+        heard = b""
+        while part := line.recv(2**16):
+            heard += part
+    assert heard.startswith(b"HTTP/1.1 200") if before else heard == b""
+    assert calm.ask("reset", trials=[0])["type"] == "state"
+
+
+def test_the_description_says_that_who_asks_too_often_is_refused(shared: Any) -> None:
+    with urllib.request.urlopen(f"{shared.url}v1/openapi.json") as answer:
+        paths = json.load(answer)["paths"]
+    assert {"/v1/competition", "/v1/me"} <= paths.keys()
+    for path in paths.values():
+        assert path["get"]["responses"]["429"]["content"].keys() == {"text/plain"}
 
 
 def test_connections_are_counted_by_team_and_strangers_by_address(

@@ -9,7 +9,10 @@ from typing import Any, ClassVar
 import pytest
 
 from robo_eval.cli.compete_serve import serve
+from robo_eval.compete.competition import parse_competition
+from robo_eval.compete.ledger import Ledger
 from robo_eval.compete.players import enter_baselines, play_baselines
+from robo_eval.compete.practice import practised
 from robo_eval.core.errors import InputError
 from tests.unit.compete.door.conftest import Served, tiny
 
@@ -40,6 +43,15 @@ class Broken(Listener):
 
     def act(self, observation: Any) -> int:
         raise RuntimeError("no idea")
+
+
+def test_in_practice_a_novelty_that_never_began_makes_no_novel_episode(tmp_path: Path) -> None:
+    text = tiny(condition="system, onset_tick: 199", ticks=200)
+    with Ledger.create(tmp_path / "cup", parse_competition(text, source="tiny.yaml")) as ledger:
+        found = practised(ledger, "", f"{HERE}:Listener")
+    assert found["episodes"] == 2 * found["trials"]
+    assert found["novel_quality"] is None
+    assert found["normal_quality"] > 0.0
 
 
 def with_baselines(*names: str, **changes: Any) -> str:
