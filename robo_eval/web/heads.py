@@ -16,8 +16,7 @@ class Headed(H11Protocol):
     def connection_made(self, transport: Any) -> None:  # noqa: ANN401 - of asyncio
         """Wait for a request, for a while; uvicorn ends that where a whole head has come."""
         super().connection_made(transport)
-        end = self.timeout_keep_alive_handler
-        self.timeout_keep_alive_task = self.loop.call_later(HEAD_S, end)
+        self.timeout_keep_alive_task = self.loop.call_later(HEAD_S, self.timeout_keep_alive_handler)
 
     def data_received(self, data: bytes) -> None:
         """Hear a part of a request, which is no reason yet to wait longer."""
