@@ -87,26 +87,34 @@ def test_what_is_no_action_of_a_box_is_refused(given: Any) -> None:
 def test_two_teams_get_the_same_time_however_much_one_asks_for() -> None:
     queue, had = _Queue(), {1: 0.0, 2: 0.0}
     for _ in range(50):  # a batch of 16 worlds takes as long as 16 single steps
-        queue.add(1, iter([None] * 15 + [Answer(1)]))
+        queue.add(1, iter([0.0] * 15 + [Answer(1)]))
     for _ in range(200):
         queue.add(2, iter([Answer(2)]))
     while len(queue) == 2:
-        room, job = queue.next()
+        found = queue.next()
+        assert not isinstance(found, float)
+        room, job = found
         had[room] += 1.0
-        queue.count(room, 1.0, is_done=next(job) is not None)
+        queue.count(room, 1.0, next(job))
     assert had[1] == pytest.approx(had[2], rel=0.1)
+
+
+def room_of(queue: _Queue) -> int:
+    found = queue.next()
+    assert not isinstance(found, float)
+    return found[0]
 
 
 def test_who_was_away_does_not_push_the_others_aside() -> None:
     queue = _Queue()
     queue.add(1, iter(()))
     for _ in range(100):
-        queue.count(queue.next()[0], 1.0, is_done=False)
+        queue.count(room_of(queue), 1.0, 0.0)
     queue.add(2, iter(()))
     served = []
     for _ in range(10):
-        served.append(queue.next()[0])
-        queue.count(served[-1], 1.0, is_done=False)
+        served.append(room_of(queue))
+        queue.count(served[-1], 1.0, 0.0)
     assert served.count(1) >= 4
 
 

@@ -122,7 +122,7 @@ def test_no_attempt_begins_before_a_policy_has_answered_and_then_it_plays_all(
 
 def test_a_policy_waits_for_the_opening(make_served: Any, policy: Any) -> None:
     here, said = policy(), list[str]()
-    served = make_served(opens_s=4.0)
+    served = make_served(opens_s=6.0)
     Calls({"early": f"openpi+{here.url}"}).begin(served.serving, said.append)
     until(lambda: bool(said))
     assert "opens at" in said[0]
