@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from threading import Thread
 from typing import Any
 
@@ -18,6 +19,7 @@ from robo_eval.compete import served_policy
 from robo_eval.compete.served_policy import Calls, OpenPiPolicy, pack_array, unpack_array
 from robo_eval.compete.serving import listening
 from robo_eval.core.errors import InputError
+from tests.unit.compete.door.conftest import Served, tiny
 from tests.unit.compete.door.test_door import attempt_of, until
 
 
@@ -120,31 +122,20 @@ def test_no_attempt_begins_before_a_policy_has_answered_and_then_it_plays_all(
     assert len(served.rows()) == 2
 
 
-def test_a_policy_waits_for_the_opening(make_served: Any, policy: Any) -> None:
+def test_a_policy_waits_for_the_opening(
+    tmp_path: Path, policy: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     here, said = policy(), list[str]()
-    served = make_served(opens_s=6.0)
-    Calls({"early": f"openpi+{here.url}"}).begin(served.serving, said.append)
-    until(lambda: bool(said))
-    assert "opens at" in said[0]
-    until(lambda: "1 episodes" in said[-1] or "2 episodes" in said[-1])
-
-
-@pytest.fixture
-def make_served(tmp_path: Any) -> Iterator[Any]:
-    from datetime import UTC, datetime, timedelta
-
-    from tests.unit.compete.door.conftest import Served, tiny
-
-    with ExitStack() as opened:
-
-        def make(opens_s: float) -> Served:
-            opens = datetime.now(UTC) + timedelta(seconds=opens_s)
-            text = f"{tiny(count=1)}\nopens: {opens.isoformat()}\n"
-            served = Served(tmp_path / "early", text)
-            opened.callback(served.stop)
-            return served
-
-        yield make
+    served = Served(tmp_path / "early", f"{tiny(count=1)}\nopens: 2098-01-01T00:00:00Z\n")
+    try:
+        Calls({"early": f"openpi+{here.url}"}).begin(served.serving, said.append)
+        until(lambda: bool(said))
+        assert "opens at" in said[0]
+        opens_ns = served.ledger.competition.opens_ns
+        monkeypatch.setattr(served.ledger, "now", lambda: opens_ns + 1)
+        until(lambda: "1 episodes" in said[-1] or "2 episodes" in said[-1])
+    finally:
+        served.stop()
 
 
 def test_a_process_that_dies_is_begun_again(
