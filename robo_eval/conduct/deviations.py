@@ -265,7 +265,7 @@ def _voids(
     log: Attempts, plan: TrialPlan, side: Side, rows: NDArray[np.intp], reasons: Sequence[str]
 ) -> Iterator[Deviation]:
     yield log.deviation("void", rows, side=side.value, reasons=reasons)
-    foreign = [place for place, reason in enumerate(reasons) if reason not in plan.void_reasons]
+    foreign = [place for place, reason in enumerate(reasons) if reason not in plan.known_voids]
     if foreign:
         yield log.deviation(
             "void_unplanned",

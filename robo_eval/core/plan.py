@@ -25,6 +25,8 @@ from robo_eval.core.yaml_form import NAME_PATTERN, Count, Section, mapping_of, t
 PLAN_VERSION: Final = 1
 
 DEFAULT_VOID_REASONS = ("operator_error", "hardware_fault", "interrupted")
+OTHER_AUTHOR: Final = "other_author"
+"""Why an attempt is void, whatever the plan says, in which the guard heard more than the policy."""
 NOMINAL: Final = "nominal"
 """What `calibrations` call the simulator as it is."""
 
@@ -497,6 +499,11 @@ class TrialPlan(Section):
         for name in rule.compare:
             if name not in names:
                 raise ValueError(f"stopping.compare: {unknown_name('policy', name, names)}")
+
+    @property
+    def known_voids(self) -> tuple[str, ...]:
+        """Why an attempt may be void: for a reason of the plan, or for that of the guard."""
+        return (*self.void_reasons, OTHER_AUTHOR)
 
     @property
     def says_help(self) -> bool:

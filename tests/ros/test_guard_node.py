@@ -377,12 +377,14 @@ def test_a_flood_of_requests_delays_no_stop(scene: Scene) -> None:
 )
 def test_a_policy_that_hangs_or_dies_stops_the_robot(scene: Scene, number: int) -> None:
     """In a process of its own, which also hears all that the guard says."""
+    scene.rig.send(set={"policy_hz": 0.0, "beats": False})
+    assert scene.call("enable", data=False)["success"]
     policy = scene.play("policy", driver=False)
     try:
-        policy.wait(lambda line: line.get("state") == "RUNNING")
+        policy.wait(lambda line: line.get("state") == "READY")
         policy.send(set={"policy_hz": 100.0, "request": [2.5, 0.0]})
+        assert scene.call("enable", data=True)["success"]
         scene.rig.wait(lambda line: line.get("command") == [2.5, 0.0])
-        scene.rig.send(set={"policy_hz": 0.0, "beats": False})
         since = scene.mark()
         scene.until_state("RUNNING", since)
         since = scene.mark()
@@ -397,6 +399,23 @@ def test_a_policy_that_hangs_or_dies_stops_the_robot(scene: Scene, number: int) 
         assert scene.call("stop")["success"]
     finally:
         policy.end(signal.SIGKILL)
+        scene.rig.send(set={"beats": True})
+
+
+@pytest.mark.slow
+def test_a_stray_node_is_not_taken_for_the_policy(scene: Scene) -> None:
+    stray = scene.play("stray", driver=False, beats=False)
+    try:
+        stray.wait(lambda line: line.get("state") == "RUNNING")
+        scene.rig.send(set={"policy_hz": 0.0, "beats": False})  # nobody else asks
+        since = scene.mark()
+        stray.send(set={"policy_hz": 100.0, "request": [2.5, 0.0], "beats": True})
+        incident = scene.stopped("other_author", since)
+        assert incident["values"]["value"] == "2"
+        assert not any(line.get("command") == [2.5, 0.0] for line in scene.rig.lines[since:])
+        assert only_stop_commands(scene, since)
+    finally:
+        stray.end()
         scene.rig.send(set={"beats": True})
 
 

@@ -44,10 +44,12 @@ class Children:
 
     Args:
         logs: Folder for what they print.
+        session: Arguments that all of them get, see `topics.of_session`.
     """
 
-    def __init__(self, logs: Path) -> None:
+    def __init__(self, logs: Path, session: Sequence[str] = ()) -> None:
         self._logs = logs
+        self._session = session
         self._children: dict[str, Child] = {}
 
     def start(
@@ -55,7 +57,7 @@ class Children:
     ) -> None:
         """Start `python -m module`; what becomes of one that is not vital is nobody's concern."""
         self._logs.mkdir(parents=True, exist_ok=True)
-        command = [sys.executable, "-m", module, *arguments]
+        command = [sys.executable, "-m", module, *arguments, *self._session]
         log = self._logs / f"{name}.log"
         self._children[name] = Child(name, command, self._spawn(command, log), log, is_vital)
 
@@ -130,9 +132,9 @@ def _end(process: subprocess.Popen[bytes]) -> int:
 
 
 @contextmanager
-def children(logs: Path) -> Iterator[Children]:
+def children(logs: Path, session: Sequence[str] = ()) -> Iterator[Children]:
     """Processes that end with the block, however it ends."""
-    found = Children(logs)
+    found = Children(logs, session)
     try:
         yield found
     finally:

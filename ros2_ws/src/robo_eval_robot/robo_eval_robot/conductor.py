@@ -46,6 +46,7 @@ from robo_eval_robot.stagehand import TwinStagehand
 from robo_eval_robot.starts import Starts
 from robo_eval_robot.suitability import check_robot, task_keywords
 from robo_eval_robot.terminal import Terminal
+from robo_eval_robot.topics import of_session
 
 Progress = Callable[[int, int, Episode], None]
 """Called after each row with episodes done, episodes planned, and the row."""
@@ -122,9 +123,10 @@ def run_physical(
         recover_trial(trial, store)
         drafts = stack.enter_context(Drafts(trial, config))
         policies = _policies(trial.plan, stack)
-        own = stack.enter_context(children(trial.path / "logs"))
+        session = of_session()
+        own = stack.enter_context(children(trial.path / "logs", session))
         _start_processes(own, trial, config, robot_file, view)
-        link = RobotLink(config)
+        link = RobotLink(config, session=session)
         stack.callback(link.close)
         run = _Run(trial, config, store, own, link, stop, drafts, terminal, operator, policies)
         run.on_progress = on_progress

@@ -16,6 +16,8 @@ PAGE: Final = "docs/robots.md"
 POLICY_COMMAND: Final = "policy/joint_command"
 """What the policy asks for (`sensor_msgs/JointState`); only the guard hears it. It is told here and
 not with the other topics because bags are read where there is no ROS."""
+POLICY_HEARTBEAT: Final = "heartbeat/policy"
+"""`std_msgs/Header` from the policy's control loop."""
 Positive = Annotated[float, Field(gt=0.0)]
 NotNegative = Annotated[float, Field(ge=0.0)]
 Flag = Annotated[bool, Strict()]

@@ -16,6 +16,7 @@ from robo_eval_robot.lock import robot_lock
 from robo_eval_robot.preflight import preflight
 from robo_eval_robot.preflight_report import Report
 from robo_eval_robot.stagehand import OperatorStagehand, Stagehand, TwinStagehand
+from robo_eval_robot.topics import of_session
 
 _NAME: Final = "preflight"
 
@@ -29,9 +30,9 @@ def move(config: RobotConfig, robot_file: Path, ask: Callable[[str], bool]) -> C
         ask: Asks the person at the robot to confirm something; not called for a twin.
     """
     with TemporaryDirectory(prefix="robo-eval-doctor-") as name, robot_lock(config.name):
-        folder = Path(name)
-        with children(folder) as own:
-            link = RobotLink(config, "doctor")
+        folder, session = Path(name), of_session()
+        with children(folder, session) as own:
+            link = RobotLink(config, "doctor", session)
             is_twin = config.body == "twin"
             stagehand: Stagehand = TwinStagehand(link) if is_twin else OperatorStagehand(link, ask)
             try:

@@ -6,7 +6,7 @@ import contextlib
 import math
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -14,7 +14,7 @@ from typing import Any, Final
 from robo_eval.agents.confined import PolicyError
 from robo_eval.core.errors import CheckFailedError, InterruptedRunError, TrialDirectoryError, said
 from robo_eval.core.kinds import EndReason, FaultBy
-from robo_eval.core.plan import Injection, TrialPlan
+from robo_eval.core.plan import OTHER_AUTHOR, Injection, TrialPlan
 from robo_eval.core.policy import Policy, aside, is_action
 from robo_eval.core.schedule import PlannedEpisode, injections_of, task_and_policy
 from robo_eval.metrics.scoring import score_played
@@ -112,6 +112,7 @@ def play_attempt(
     env.finish()
     if score.end_reason is EndReason.SAFETY_STOP:
         link.wait(lambda: any(_is_of(trip, planned) for trip in link.trips), _STATE_S)
+    score = without_strangers(score, [trip for trip in link.trips if _is_of(trip, planned)])
     for _, injection in played.injected:
         if injection.fault == "estop":
             stagehand.disturb("estop", pressed=False)
@@ -143,6 +144,19 @@ def play_attempt(
         void_by=score.void_by,
         start_ns=start_ns,
     )
+
+
+def without_strangers(attempt: Attempt, trips: Sequence[Trip]) -> Attempt:
+    """The attempt, or a void one if the guard heard another author than the policy in it.
+
+    Args:
+        attempt: How it went.
+        trips: What the guard reported of it.
+    """
+    for trip in trips:
+        if trip.code == OTHER_AUTHOR and attempt.end_reason is not EndReason.VOID:
+            return Attempt(end_reason=EndReason.VOID, detail=f"{OTHER_AUTHOR}: {trip.text}")
+    return attempt
 
 
 def _is_of(trip: Trip, planned: PlannedEpisode) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from robo_eval_robot.config import RobotConfig
+from robo_eval_robot.guard_author import Author, Origin
 from robo_eval_robot.guard_checks import Code, Request, RequestCheck, Violation, too_long
 from robo_eval_robot.guard_peers import Peers
 from robo_eval_robot.guard_state import MOVING, STOPPED, Answer, Counts, GuardState, Reaction
@@ -24,6 +25,7 @@ WITHHOLD_S: Final = 2.0
 OVERRUN_PERIODS: Final = 10
 """A cycle later than this many periods is one of a guard that was not in control."""
 _MOST_EVENT_CHARACTERS: Final = 65_536
+_UNKNOWN: Final = Origin()
 
 
 class Guard:
@@ -62,17 +64,20 @@ class Guard:
 
     # What comes in.
 
-    def request(self, request: Request, *, wall_ns: int, now: float) -> Reaction:
+    def request(
+        self, request: Request, *, wall_ns: int, now: float, origin: Origin = _UNKNOWN
+    ) -> Reaction:
         """Decide about what a policy asks for.
 
         Args:
             request: What it asks.
             wall_ns: Wall clock, ns since 1970.
             now: Monotonic time, s.
+            origin: Where the request is from.
         """
         reaction = Reaction()
         self.counts.requests += 1
-        if self.state is not GuardState.RUNNING:
+        if not self._is_of_policy(self.peers.requests, origin, now, reaction):
             self.counts.refused += 1
             return reaction
         judged = self._check.judge(request, wall_ns, now)
@@ -84,6 +89,18 @@ class Guard:
         self.counts.passed += 1
         self.counts.clamped += judged.clamped
         reaction.command = judged.command
+        return reaction
+
+    def policy_beat(self, now: float, origin: Origin = _UNKNOWN) -> Reaction:
+        """Hear that the policy's control loop is alive.
+
+        Args:
+            now: Monotonic time, s.
+            origin: Where the heartbeat is from.
+        """
+        reaction = Reaction()
+        if self._is_of_policy(self.peers.beats, origin, now, reaction):
+            self.peers.heard_policy(now)
         return reaction
 
     def joint_state(self, sample: JointSample, now: float) -> Reaction:
@@ -157,6 +174,8 @@ class Guard:
         power_off_ready: bool,
         now: float,
         estop_nodes: Mapping[str, str] | None = None,
+        request_nodes: Mapping[str, str] | None = None,
+        beat_nodes: Mapping[str, str] | None = None,
     ) -> Reaction:
         """Look at who else is there.
 
@@ -166,7 +185,10 @@ class Guard:
             power_off_ready: Whether the driver's service that removes power is there.
             now: Monotonic time, s.
             estop_nodes: Name of the node by source of the emergency stop; None if not known.
+            request_nodes: The same of the policy's requests.
+            beat_nodes: The same of its heartbeats.
         """
+        self.peers.requests.nodes, self.peers.beats.nodes = request_nodes or {}, beat_nodes or {}
         self.peers.publishers = publishers
         self.peers.estops.see(estop_sources, estop_nodes, now)
         self.peers.see_power_off(is_ready=power_off_ready)
@@ -360,6 +382,14 @@ class Guard:
             self.state = GuardState.READY
             answer.message = "is READY"
         return answer
+
+    def _is_of_policy(self, author: Author, origin: Origin, now: float, reaction: Reaction) -> bool:
+        """Whether a message counts: motion is enabled, and it is a new one of the policy."""
+        if self.state is not GuardState.RUNNING:
+            return False
+        foreign = author.foreign(origin)
+        self._trip(foreign, now, reaction)
+        return not foreign and author.is_next(origin)
 
     def _measured(self, violations: tuple[Violation, ...], now: float) -> Reaction:
         reaction = Reaction()

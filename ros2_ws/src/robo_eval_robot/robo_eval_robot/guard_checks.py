@@ -54,6 +54,7 @@ class Code(StrEnum):
     TORQUE = "torque"
     WRENCH_AGE = "wrench_age"
     SECOND_PUBLISHER = "second_publisher"
+    OTHER_AUTHOR = "other_author"
     MODE = "mode"
     POWER_OFF = "power_off"
     NO_STANDSTILL = "no_standstill"

@@ -95,6 +95,7 @@ def _guard_status(guard: Guard, hardware: str, last_stop_ns: int | None, now: fl
         "passed": str(counts.passed),
         "clamped": str(counts.clamped),
         "refused": str(counts.refused),
+        "missed": str(guard.peers.requests.missed),
         "last_stop_ns": "" if last_stop_ns is None else str(last_stop_ns),
         "state_stamp_ns": str(guard.joints.stamp_ns),
     }

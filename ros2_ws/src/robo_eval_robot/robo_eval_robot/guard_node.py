@@ -6,7 +6,7 @@ import math
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -27,9 +27,10 @@ from robo_eval.core.errors import InputError
 from robo_eval_robot import topics
 from robo_eval_robot.config import RobotConfig, read_robot
 from robo_eval_robot.guard import Guard
+from robo_eval_robot.guard_author import Author, Origin
 from robo_eval_robot.guard_checks import Request
 from robo_eval_robot.guard_messages import health_message, incident_message, state_message
-from robo_eval_robot.guard_state import Answer, Reaction
+from robo_eval_robot.guard_state import MOVING, Answer, Reaction
 from robo_eval_robot.guard_watch import JointSample
 from robo_eval_robot.parameters import declare
 from robo_eval_robot.process import run, take_precedence
@@ -126,8 +127,7 @@ class GuardNode:
     def _subscribe(self) -> None:
         robot, newest = self._robot, topics.reliable(1)
         estop = robot.guard.estop.topic
-        self._estop_topic = robot.topic(estop)
-        heard: list[tuple[Any, str, Callable[[Any], None], Any]] = [
+        heard: list[tuple[Any, str, Callable[..., None], Any]] = [
             # Every request is heard and counted, also those that wait while a cycle is late.
             (JointState, topics.POLICY_COMMAND, self._on_request, topics.reliable(10)),
             (JointState, robot.state.joint_states, self._on_joint_state, newest),
@@ -173,13 +173,15 @@ class GuardNode:
 
     # What comes in.
 
-    def _on_request(self, message: Any) -> None:  # noqa: ANN401 - a ROS message
+    def _on_request(self, message: Any, info: Any) -> None:  # noqa: ANN401 - a ROS message
         request = Request(
             names=message.name,
             values=getattr(message, self._robot.controller.interface),
             stamp_ns=topics.ns_of(message.header.stamp),
         )
-        self._react(self._guard.request(request, wall_ns=time.time_ns(), now=time.monotonic()))
+        origin = self._origin(info, self._guard.peers.requests)
+        wall_ns, now = time.time_ns(), time.monotonic()
+        self._react(self._guard.request(request, wall_ns=wall_ns, now=now, origin=origin))
 
     def _on_joint_state(self, message: Any) -> None:  # noqa: ANN401 - a ROS message
         sample = JointSample(
@@ -205,14 +207,21 @@ class GuardNode:
             )
         )
 
-    def _on_policy_beat(self, _message: Any) -> None:  # noqa: ANN401 - a ROS message
-        self._guard.peers.heard_policy(time.monotonic())
+    def _on_policy_beat(self, _message: Any, info: Any) -> None:  # noqa: ANN401 - a ROS message
+        origin = self._origin(info, self._guard.peers.beats)
+        self._react(self._guard.policy_beat(time.monotonic(), origin))
+
+    def _origin(self, info: Any, author: Author) -> Origin:  # noqa: ANN401 - a ROS message's info
+        source = _hex(info["publisher_gid"]["data"])
+        if source not in author.nodes and self._guard.state in MOVING:
+            self._look_around()  # for its name
+        return Origin(source, info["publication_sequence_number"])
 
     def _on_driver_beat(self, _message: Any) -> None:  # noqa: ANN401 - a ROS message
         self._guard.peers.heard_driver(time.monotonic())
 
     def _on_estop(self, message: Any, info: Any) -> None:  # noqa: ANN401 - a ROS message
-        source = bytes(info["publisher_gid"]["data"]).hex()
+        source = _hex(info["publisher_gid"]["data"])
         if source not in self._estops:
             self._look_around()
         self._react(self._guard.estop(pressed=message.data, now=time.monotonic(), source=source))
@@ -242,17 +251,23 @@ class GuardNode:
         own = self.node.get_fully_qualified_name()
         others = sum(_full_name(each) != own for each in found)
         publishers = max(len(found), 1 + others)
-        stops = self.node.get_publishers_info_by_topic(self._estop_topic)
-        self._estops = {bytes(each.endpoint_gid).hex(): _full_name(each) for each in stops}
+        self._estops = self._publishers_of(self._robot.guard.estop.topic)
         self._react(
             self._guard.graph(
                 publishers=publishers,
-                estop_sources=len(stops),
+                estop_sources=len(self._estops),
                 power_off_ready=is_ready,
                 now=time.monotonic(),
                 estop_nodes=self._estops,
+                request_nodes=self._publishers_of(topics.POLICY_COMMAND),
+                beat_nodes=self._publishers_of(topics.POLICY_HEARTBEAT),
             )
         )
+
+    def _publishers_of(self, topic: str) -> dict[str, str]:
+        """Name of the node by publisher."""
+        found = self.node.get_publishers_info_by_topic(self._robot.topic(topic))
+        return {_hex(each.endpoint_gid): _full_name(each) for each in found}
 
     def _answering(self, ask: Callable[[float], Answer]) -> Callable[[Any, Any], Any]:
         def answer(_request: Any, response: Any) -> Any:  # noqa: ANN401 - ROS messages
@@ -323,6 +338,10 @@ class GuardNode:
         self._health.publish(
             health_message(self._robot, self._guard, self._cycles_ms, self._scheduling)
         )
+
+
+def _hex(gid: Iterable[int]) -> str:
+    return bytes(gid).hex()
 
 
 def _full_name(endpoint: Any) -> str:  # noqa: ANN401 - an rclpy endpoint

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from robo_eval_robot.config import RobotConfig
+from robo_eval_robot.config import POLICY_COMMAND, POLICY_HEARTBEAT, RobotConfig
+from robo_eval_robot.guard_author import Author
 from robo_eval_robot.guard_checks import Code, Violation, counted, too_long
 from robo_eval_robot.guard_estop import EmergencyStops
 
@@ -27,10 +28,14 @@ class Peers:
         """Of the driver; None if it was never heard."""
         self._driver_beat: float | None = None
         self._policy_beat = self._command_at = now
+        self.requests = Author(robot.topic(POLICY_COMMAND))
+        self.beats = Author(robot.topic(POLICY_HEARTBEAT))
 
     def enabled(self, now: float) -> None:
         """From now on the policy has to be heard."""
         self._policy_beat = self._command_at = now
+        self.requests.begin()
+        self.beats.begin()
 
     def commanded(self, now: float) -> None:
         """A request of the policy was passed on."""
@@ -98,6 +103,7 @@ class Peers:
     def persisting(self, now: float) -> tuple[Violation, ...]:
         """What keeps the robot from being enabled."""
         wrong = [*self.silent_driver(now), *self.second_publisher(), *self.not_followed()]
+        wrong += (*self.requests.several(), *self.beats.several())
         if self._mode is not None and self.mode is None:
             text = f"The driver has not told its mode on {self._mode.topic} yet."
             wrong.append(Violation(code=Code.MODE, message=text))

@@ -86,14 +86,19 @@ class RobotLink:
     Args:
         config: The robot.
         name: Of the node.
+        session: Its arguments, see `topics.of_session`; without, the topics have plain names.
     """
 
-    def __init__(self, config: RobotConfig, name: str = "conductor") -> None:
+    def __init__(
+        self, config: RobotConfig, name: str = "conductor", session: Sequence[str] = ()
+    ) -> None:
         self.config: Final = config
         choose_transport()
         self._context = Context()
         rclpy.init(context=self._context, signal_handler_options=SignalHandlerOptions.NO)
-        self.node = Node(name, context=self._context, namespace=config.namespace)
+        self.node = Node(
+            name, context=self._context, namespace=config.namespace, cli_args=list(session)
+        )
         self._executor = SingleThreadedExecutor(context=self._context)
         self._executor.add_node(self.node)
         self.guard = GuardReport()

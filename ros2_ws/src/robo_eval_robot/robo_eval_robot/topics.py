@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import secrets
 from typing import Final
 
 from builtin_interfaces.msg import Time
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
 
 from robo_eval_robot.config import POLICY_COMMAND as POLICY_COMMAND
+from robo_eval_robot.config import POLICY_HEARTBEAT as POLICY_HEARTBEAT
 
-POLICY_HEARTBEAT: Final = "heartbeat/policy"
-"""`std_msgs/Header` from the policy's control loop."""
 DRIVER_HEARTBEAT: Final = "heartbeat/driver"
 """`std_msgs/Header` from the driver, if it has one."""
 GUARD_HEARTBEAT: Final = "heartbeat/guard"
@@ -33,6 +33,16 @@ RECORDER_STATUS: Final = "recorder/status"
 """`std_msgs/String` with one JSON object: what the recorder does."""
 
 _NS_PER_S: Final = 1_000_000_000
+
+
+def of_session() -> list[str]:
+    """Arguments by which nodes give the policy's topics names that nobody knew before.
+
+    A standard message carries no token, so its topic does. Bags keep the plain names.
+    """
+    session = f"s{secrets.token_hex(4)}"
+    rules = [f"{topic}:={topic}/{session}" for topic in (POLICY_COMMAND, POLICY_HEARTBEAT)]
+    return ["--ros-args", *(part for rule in rules for part in ("-r", rule)), "--"]
 
 
 def reliable(depth: int) -> QoSProfile:
