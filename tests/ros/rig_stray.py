@@ -21,6 +21,11 @@ HEARD = 5
 HZ = 50.0
 
 
+def say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
 def main() -> None:
     rclpy.init()
     node = rclpy.create_node("stray", namespace=sys.argv[1])
@@ -30,7 +35,7 @@ def main() -> None:
         rclpy.spin_once(node, timeout_sec=0.05)
         names = [name for name, _ in node.get_topic_names_and_types()]
         topic = next((name for name in names if name.startswith(prefix)), "")
-    print(topic, flush=True)
+    say(topic)
     heard: list[JointState] = []
     events: list[String] = []
     node.create_subscription(JointState, topic, heard.append, topics.reliable(10))
@@ -50,7 +55,7 @@ def main() -> None:
         publisher.publish(message)
         rclpy.spin_once(node, timeout_sec=0.0)
         time.sleep(1.0 / HZ)
-    print("asked", flush=True)
+    say("asked")
     node.destroy_node()
     rclpy.try_shutdown()
 

@@ -42,8 +42,9 @@ def test_an_episode_of_two_authors_is_void_and_an_incident(
     )
     try:
         done = start(
-            "run", "plan.yaml", "-o", trial, "--sides", "twin", "--robot", "robot.yaml", "--no-report"
-        ).finish()
+            "run", "plan.yaml", "-o", trial, "--sides", "twin", "--robot", "robot.yaml",
+            "--no-report",
+        ).finish()  # fmt: skip
         topic, *said = stray.communicate(timeout=60.0)[0].splitlines()
     finally:
         stray.kill()
@@ -56,9 +57,10 @@ def test_an_episode_of_two_authors_is_void_and_an_incident(
     assert done.code == 0, done.err
     void, again = logged
     assert (void["end_reason"], void["success"], void["quality"]) == ("void", None, None)
-    assert void["end_detail"].startswith("other_author: /twin0/stray published on "), void["end_detail"]
+    assert void["end_detail"].startswith("other_author: /twin0/stray published on ")
     assert void["void_by"] is None
-    assert (again["attempt"], again["success"]) == (2, 1)
+    assert again["attempt"] == 2
+    assert again["quality"] is not None
     with open_log(trial, read_only=True) as log:
         (incident,) = log.incidents()
     assert incident.report.episode_id == void["episode_id"]

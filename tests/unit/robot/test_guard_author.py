@@ -6,6 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from robo_eval.core.plan import OTHER_AUTHOR
 from robo_eval_robot.guard_author import Origin
 from robo_eval_robot.guard_checks import Code, Request
 from robo_eval_robot.guard_state import GuardState, Reaction
@@ -15,22 +16,13 @@ ASKED = {"policy": (0.25, 0.0), "stray": (-0.25, 0.0)}
 NODES = {"policy": "/bench/policy", "stray": "/bench/stray"}
 
 
-def looked(bench: Bench, *requesters: str, beaters: tuple[str, ...] | None = None) -> Reaction:
+def looked(bench: Bench, *requesters: str, beaters: tuple[str, ...] | None = None) -> None:
     """Who is on the policy's topics, as the graph has it."""
     requests, beats = (
         {source: NODES.get(source, "/bench/policy") for source in sources}
         for sources in (requesters, requesters if beaters is None else beaters)
     )
-    return bench.take(
-        bench.guard.graph(
-            publishers=1,
-            estop_sources=1,
-            power_off_ready=True,
-            now=bench.now,
-            request_nodes=requests,
-            beat_nodes=beats,
-        )
-    )
+    bench.guard.peers.requests.nodes, bench.guard.peers.beats.nodes = requests, beats
 
 
 def running(*there: str) -> Bench:
@@ -61,6 +53,10 @@ def cycles(bench: Bench, periods: int) -> None:
     """Nobody says anything but the driver."""
     for _ in range(periods):
         bench.tick(policy=False)
+
+
+def test_log_and_guard_call_it_the_same() -> None:
+    assert OTHER_AUTHOR == Code.OTHER_AUTHOR
 
 
 STEP = st.tuples(st.sampled_from(["policy", "stray"]), st.sampled_from([asks, beats]))

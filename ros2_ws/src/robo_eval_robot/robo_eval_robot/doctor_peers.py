@@ -113,7 +113,7 @@ def requesters(config: RobotConfig, heard: Heard) -> Check:
     """Whether anybody asks for commands."""
     topic, name = config.topic(topics.POLICY_COMMAND), "one policy"
     own = {f"{config.namespace}/{node}" for node in _POLICIES}
-    found = heard.publishers.get(topic, ())
+    found = [each for t, who in heard.publishers.items() if t.startswith(topic) for each in who]
     others = [each.node for each in found if each.node not in own]
     if others:
         return Check(

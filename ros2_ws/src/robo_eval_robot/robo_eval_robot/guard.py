@@ -174,8 +174,6 @@ class Guard:
         power_off_ready: bool,
         now: float,
         estop_nodes: Mapping[str, str] | None = None,
-        request_nodes: Mapping[str, str] | None = None,
-        beat_nodes: Mapping[str, str] | None = None,
     ) -> Reaction:
         """Look at who else is there.
 
@@ -185,10 +183,7 @@ class Guard:
             power_off_ready: Whether the driver's service that removes power is there.
             now: Monotonic time, s.
             estop_nodes: Name of the node by source of the emergency stop; None if not known.
-            request_nodes: The same of the policy's requests.
-            beat_nodes: The same of its heartbeats.
         """
-        self.peers.requests.nodes, self.peers.beats.nodes = request_nodes or {}, beat_nodes or {}
         self.peers.publishers = publishers
         self.peers.estops.see(estop_sources, estop_nodes, now)
         self.peers.see_power_off(is_ready=power_off_ready)

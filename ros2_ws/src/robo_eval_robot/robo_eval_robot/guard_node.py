@@ -6,7 +6,7 @@ import math
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -212,7 +212,7 @@ class GuardNode:
         self._react(self._guard.policy_beat(time.monotonic(), origin))
 
     def _origin(self, info: Any, author: Author) -> Origin:  # noqa: ANN401 - a ROS message's info
-        source = _hex(info["publisher_gid"]["data"])
+        source = bytes(info["publisher_gid"]["data"]).hex()
         if source not in author.nodes and self._guard.state in MOVING:
             self._look_around()  # for its name
         return Origin(source, info["publication_sequence_number"])
@@ -221,7 +221,7 @@ class GuardNode:
         self._guard.peers.heard_driver(time.monotonic())
 
     def _on_estop(self, message: Any, info: Any) -> None:  # noqa: ANN401 - a ROS message
-        source = _hex(info["publisher_gid"]["data"])
+        source = bytes(info["publisher_gid"]["data"]).hex()
         if source not in self._estops:
             self._look_around()
         self._react(self._guard.estop(pressed=message.data, now=time.monotonic(), source=source))
@@ -252,6 +252,8 @@ class GuardNode:
         others = sum(_full_name(each) != own for each in found)
         publishers = max(len(found), 1 + others)
         self._estops = self._publishers_of(self._robot.guard.estop.topic)
+        self._guard.peers.requests.nodes = self._publishers_of(topics.POLICY_COMMAND)
+        self._guard.peers.beats.nodes = self._publishers_of(topics.POLICY_HEARTBEAT)
         self._react(
             self._guard.graph(
                 publishers=publishers,
@@ -259,15 +261,13 @@ class GuardNode:
                 power_off_ready=is_ready,
                 now=time.monotonic(),
                 estop_nodes=self._estops,
-                request_nodes=self._publishers_of(topics.POLICY_COMMAND),
-                beat_nodes=self._publishers_of(topics.POLICY_HEARTBEAT),
             )
         )
 
     def _publishers_of(self, topic: str) -> dict[str, str]:
         """Name of the node by publisher."""
         found = self.node.get_publishers_info_by_topic(self._robot.topic(topic))
-        return {_hex(each.endpoint_gid): _full_name(each) for each in found}
+        return {bytes(each.endpoint_gid).hex(): _full_name(each) for each in found}
 
     def _answering(self, ask: Callable[[float], Answer]) -> Callable[[Any, Any], Any]:
         def answer(_request: Any, response: Any) -> Any:  # noqa: ANN401 - ROS messages
@@ -338,10 +338,6 @@ class GuardNode:
         self._health.publish(
             health_message(self._robot, self._guard, self._cycles_ms, self._scheduling)
         )
-
-
-def _hex(gid: Iterable[int]) -> str:
-    return bytes(gid).hex()
 
 
 def _full_name(endpoint: Any) -> str:  # noqa: ANN401 - an rclpy endpoint

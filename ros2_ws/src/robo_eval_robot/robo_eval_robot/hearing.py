@@ -206,12 +206,10 @@ class Hearing:
         config, node = self._config, self._node
         command = config.topic(config.controller.topic)
         policy = config.topic(topics.POLICY_COMMAND)
-        for topic in (*listened(config), command, policy, CLOCK):
+        # Plain, and of sessions, such as a run that is on.
+        policies = [t for t, _ in node.get_topic_names_and_types() if t.startswith(policy)]
+        for topic in (*listened(config), command, *policies, CLOCK):
             self._heard.publishers[topic] = _endpoints(node.get_publishers_info_by_topic(topic))
-        for topic, _ in node.get_topic_names_and_types():
-            if topic.startswith(f"{policy}/"):  # of a session, such as a run that is on
-                found = _endpoints(node.get_publishers_info_by_topic(topic))
-                self._heard.publishers[policy] += found
         infos = node.get_subscriptions_info_by_topic(command)
         self._heard.subscribers[command] = _endpoints(infos)
 

@@ -90,15 +90,13 @@ class RobotLink:
     """
 
     def __init__(
-        self, config: RobotConfig, name: str = "conductor", session: Sequence[str] = ()
+        self, config: RobotConfig, name: str = "conductor", session: list[str] | None = None
     ) -> None:
         self.config: Final = config
         choose_transport()
         self._context = Context()
         rclpy.init(context=self._context, signal_handler_options=SignalHandlerOptions.NO)
-        self.node = Node(
-            name, context=self._context, namespace=config.namespace, cli_args=list(session)
-        )
+        self.node = Node(name, context=self._context, namespace=config.namespace, cli_args=session)
         self._executor = SingleThreadedExecutor(context=self._context)
         self._executor.add_node(self.node)
         self.guard = GuardReport()
