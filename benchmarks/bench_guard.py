@@ -86,17 +86,20 @@ def flood() -> None:
     """Plays a policy out of control: 2,000 requests a second."""
     import rclpy
     from sensor_msgs.msg import JointState
+    from std_msgs.msg import Header
 
     from robo_eval_robot import topics
 
     rclpy.init()
     node = rclpy.create_node("flood", namespace=NAMESPACE)
     requests = node.create_publisher(JointState, topics.POLICY_COMMAND, topics.reliable(1))
+    beats = node.create_publisher(Header, topics.POLICY_HEARTBEAT, topics.reliable(1))
     message = JointState(name=JOINTS, effort=[0.5] * 7)
     due = time.perf_counter()
     while True:
         message.header.stamp = topics.time_of(time.time_ns())
         requests.publish(message)
+        beats.publish(message.header)
         due += 0.0005
         time.sleep(max(0.0, due - time.perf_counter()))
 
@@ -134,9 +137,10 @@ class Bench:
         node.create_subscription(Float64MultiArray, TICKS, self._on_tick, newest)
         node.create_subscription(Float64MultiArray, ECHO, self._on_echo, newest)
         node.create_timer(0.01, self.state)
-        node.create_timer(0.05, lambda: self.beats.publish(Header()))
+        node.create_timer(0.05, self.beat)
         self.position = 0.0
         self.lost = 0
+        self.has_left = False
 
     def _on_echo(self, message: Any) -> None:  # noqa: ANN401 - a ROS message
         self.heard, self.at = message.data[0], time.perf_counter()
@@ -153,7 +157,19 @@ class Bench:
     def request(self, value: float) -> None:
         message = self.kinds[0](name=JOINTS, effort=[value] * 7)
         message.header.stamp = self.topics.time_of(time.time_ns())
-        self.requests.publish(message)
+        if not self.has_left:
+            self.requests.publish(message)
+
+    def beat(self) -> None:
+        if not self.has_left:
+            self.beats.publish(self.kinds[2]())
+
+    def leave(self) -> None:
+        """Leave the policy's topics to another process: the guard hears one author only."""
+        assert self.call(self.enable, data=False)
+        self.has_left = True
+        self.node.destroy_publisher(self.requests)
+        self.node.destroy_publisher(self.beats)
 
     def spin_until(self, done: Callable[[], bool], limit_s: float = 10.0) -> bool:
         until = time.perf_counter() + limit_s
@@ -225,8 +241,8 @@ class Bench:
                 self.executor.spin_once(timeout_sec=max(0.0, due - time.perf_counter()))
         return times
 
-    def requests_of_others(self) -> int:
-        return int(self.node.count_publishers(self.topics.POLICY_COMMAND)) - 1
+    def policies(self) -> int:
+        return int(self.node.count_publishers(self.topics.POLICY_COMMAND))
 
     def stops_ms(self, count: int) -> list[float]:
         """From a joint state beyond its limit to the stop command."""
@@ -284,9 +300,12 @@ def measure(count: int) -> None:
     say_ratio(times)
     print(f"round trips that did not come back: {bench.lost}")
     say_stops("violation to stop command", bench.stops_ms(max(count // 3, 20)))
+    bench.leave()
+    bench.spin_until(lambda: not bench.policies())
     other = subprocess.Popen([sys.executable, __file__, "flood"])
     try:
-        bench.spin_until(lambda: bench.requests_of_others() > 0)
+        bench.spin_until(lambda: bench.policies() > 0)
+        bench.run()
         say_stops("  at 2,000 requests a second", bench.stops_ms(max(count // 10, 20)))
     finally:
         other.kill()

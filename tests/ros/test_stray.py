@@ -13,7 +13,12 @@ from typing import Any
 
 import pytest
 
+from robo_eval.core.kinds import EndReason
+from robo_eval.core.plan import OTHER_AUTHOR
 from robo_eval_incidents import open_log
+from robo_eval_robot.attempt import Attempt
+from robo_eval_robot.episode import without_strangers
+from robo_eval_robot.link import Trip
 
 HERE = Path(__file__).parent
 PLAN = """
@@ -23,6 +28,18 @@ policies: [balancer]
 episodes: 1
 sides: [twin]
 """
+
+
+@pytest.mark.parametrize("end", [EndReason.SUCCESS, EndReason.SAFETY_STOP, EndReason.FAULT])
+def test_whatever_an_attempt_ended_by_a_second_author_makes_it_void(end: EndReason) -> None:
+    played = Attempt(end_reason=end, quality=1.0, success=True, episode_return=3.0)
+    trips = [
+        Trip(code=code, text="words", stamp_ns=0, values={}) for code in ("position", OTHER_AUTHOR)
+    ]
+    assert without_strangers(played, trips[:1]) is played
+    void = without_strangers(played, trips)
+    assert (void.end_reason, void.detail) == (EndReason.VOID, f"{OTHER_AUTHOR}: words")
+    assert (void.success, void.quality, void.episode_return) == (None, None, None)
 
 
 @pytest.mark.slow

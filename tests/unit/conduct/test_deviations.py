@@ -202,6 +202,17 @@ def test_an_injection_that_came_too_late_is_named(
     assert "injections" not in found(rows, plan), "a fault is counted as one"
 
 
+def test_an_episode_of_two_authors_is_void_for_a_known_reason() -> None:
+    plan = plan_of()
+    rows = rows_of(plan)
+    rows[4] = ended(
+        rows[4], EndReason.VOID, "other_author: /bench/stray published on /bench/policy"
+    )
+    told = found(rows, plan)
+    assert told["void"].reasons == {"other_author": 1}
+    assert "void_unplanned" not in told
+
+
 def test_a_void_reason_the_plan_does_not_name_is_a_finding_of_its_own() -> None:
     plan = plan_of()
     rows = rows_of(plan)
