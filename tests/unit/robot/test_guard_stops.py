@@ -522,6 +522,19 @@ def test_a_source_that_is_gone_stops_and_stays_pressed_until_its_node_is_back() 
     assert bench.guard.reset(bench.now).success
 
 
+@pytest.mark.parametrize("pressed", [False, True])
+def test_a_node_that_was_started_again_is_heard_before_its_end_is_seen(pressed: bool) -> None:
+    """The graph shows a process that was killed for many seconds; what is latched is said once."""
+    bench = Bench().ready()
+    bench.take(bench.guard.estop(pressed=pressed, now=bench.now, source="a1"))
+    look_around(bench, {"a1": "/driver"})
+    look_around(bench, {"a1": "/driver", "a2": "/driver"})
+    bench.take(bench.guard.estop(pressed=False, now=bench.now, source="a2"))
+    look_around(bench, {"a2": "/driver"})
+    codes = {each.code for each in bench.guard.persisting(bench.now)}
+    assert codes == ({Code.ESTOP, Code.ESTOP_LOST} if pressed else set())
+
+
 @pytest.mark.parametrize("required", ["true", "false"])
 def test_a_source_that_is_silent_beyond_its_deadline_stops(required: str) -> None:
     bench = Bench(robot(guard=f", estop: {{deadline_s: 0.2, required: {required}}}"))

@@ -55,6 +55,19 @@ class EmergencyStops:
         if nodes is not None:
             self._nodes |= nodes
             self._gone = [s for s, at in self._heard.items() if s not in nodes and at < now]
+            for gone in [source for source in self._gone if self._is_followed(source, nodes)]:
+                self._gone.remove(gone)
+                del self._pressed[gone], self._heard[gone]
+
+    def _is_followed(self, gone: str, nodes: Mapping[str, str]) -> bool:
+        """Whether its node, started again, spoke before it was known that it had been ended.
+
+        One that was pressed has to be released after that.
+        """
+        node, at = self._nodes.get(gone), self._heard[gone]
+        return not self._pressed[gone] and any(
+            nodes.get(source) == node and heard > at for source, heard in self._heard.items()
+        )
 
     def lost(self, now: float) -> tuple[Violation, ...]:
         """That one that has been heard could not be heard any more.
