@@ -191,7 +191,8 @@ class ConfinedPolicy:
         self._process.tell((what, given))
         is_done = False
         try:
-            if not wait_for(self._process, limit_s, self.check):
+            # Stopped by whomever: a robot does not wait for it.
+            if not wait_for(self._process, limit_s, self.check, even_stopped=True):
                 raise PolicyError(f"{problem} within {limit_s:g} s")
             found = self._process.pipe.recv()
             is_done = True

@@ -144,15 +144,22 @@ def _begin(
         work(hears, speaks, *given)
 
 
-def wait_for(process: Confined, limit_s: float, check: Callable[[], None] | None = None) -> bool:
+def wait_for(
+    process: Confined,
+    limit_s: float,
+    check: Callable[[], None] | None = None,
+    *,
+    even_stopped: bool = False,
+) -> bool:
     """Wait until a process has said something; False if it did not within the limit.
 
-    Time in which this process, or that one, was stopped does not count.
+    Time in which this process was stopped does not count.
 
     Args:
         process: Which.
         limit_s: The limit.
         check: Called many times a second; what it raises ends the waiting.
+        even_stopped: Whether time counts in which that process was stopped.
 
     Raises:
         EOFError: If the process has died.
@@ -164,7 +171,7 @@ def wait_for(process: Confined, limit_s: float, check: Callable[[], None] | None
         if check is not None:
             check()
         now_s = time.monotonic()
-        if not process.is_stopped:
+        if even_stopped or not process.is_stopped:
             waited_s += min(now_s - last_s, 4 * _POLL_S)
         last_s = now_s
         if waited_s >= limit_s:

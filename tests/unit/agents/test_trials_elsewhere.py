@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -59,6 +61,18 @@ class Plain:
         return 0
 """
 WHERE = ("here", "confined", "remote")
+
+
+def test_a_policy_that_was_stopped_is_ended_and_made_anew_for_a_robot():
+    with ConfinedPolicy(PolicyPlan(name="balancer"), 0.3) as policy:
+        process = policy._process
+        assert process is not None
+        os.kill(process._process.pid, signal.SIGSTOP)
+        with pytest.raises(PolicyError, match=r"not reset within 0\.3 s"):
+            policy.reset(seed=1)
+        assert not process.is_alive
+        policy._limit_s = 30.0
+        policy.reset(seed=1)
 
 
 @pytest.fixture
