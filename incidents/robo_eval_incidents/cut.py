@@ -21,7 +21,7 @@ from robo_eval.core import door
 from robo_eval.core.canonical import file_digest
 from robo_eval.core.errors import InputError, said
 from robo_eval.log.bag_find import find_bags
-from robo_eval.log.bag_metadata import QOS_KEY
+from robo_eval.log.bag_metadata import QOS_KEY, STATIC_TRANSFORMS
 from robo_eval.log.bag_recover import DAMAGE, is_cut_short, recover
 from robo_eval.log.files import explained, part_of, sync_folder
 from robo_eval.log.mcap_file import CHUNK_BYTES
@@ -33,7 +33,6 @@ _DIGITS: Final = 12
 """How many digits of a digest are in the name of a file."""
 _RECORD: Final = struct.Struct("<BQ")
 """How a record of an MCAP file begins: opcode and length."""
-_STATIC: Final = "/tf_static"
 _DESCRIPTION: Final = "/robot_description"
 _LATCHED: Final = re.compile(r"durability:\s*(transient_local|1)\b")
 _EVENTS: Final = ("safety/incidents", "episode/event")
@@ -243,7 +242,7 @@ class _Copy:
 
 def is_latched(channel: Channel) -> bool:
     """Whether the last message of a topic holds until the next one."""
-    if channel.topic.endswith((_STATIC, _DESCRIPTION)):
+    if channel.topic.endswith((STATIC_TRANSFORMS, _DESCRIPTION)):
         return True
     if channel.topic.endswith(_EVENTS):
         return False
@@ -277,5 +276,5 @@ def _check_chunks(stream: IO[bytes], reader: McapReader, first_ns: int, last_ns:
 def _key(number: int, item: Item) -> tuple[int, int, bytes]:
     """What a later message takes the place of: transforms come from many, and all of them hold."""
     _, channel, message = item
-    is_static = channel.topic.endswith(_STATIC)
+    is_static = channel.topic.endswith(STATIC_TRANSFORMS)
     return number, channel.id, message.data if is_static else b""

@@ -21,6 +21,8 @@ QOS_KEY: Final = "offered_qos_profiles"
 """Key of a channel's metadata: how its publishers offered it, as YAML."""
 HASH_KEY: Final = "topic_type_hash"
 """Key of a channel's metadata: hash of its type."""
+STATIC_TRANSFORMS: Final = "/tf_static"
+"""End of a topic that is latched by many: what each of them said holds."""
 
 _VERSION: Final = 9
 _ROOT: Final = "rosbag2_bagfile_information"

@@ -12,6 +12,7 @@ from typing import Any
 
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from geometry_msgs.msg import TransformStamped
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import CompressedImage, Imu, JointState
@@ -28,6 +29,10 @@ KINDS = {
     "side/image/compressed": CompressedImage,
     "safety/state": DiagnosticArray,
     "safety/estop": Bool,
+    "/tf_static": TransformStamped,
+    "/robot_description": String,
+    "site/map": String,
+    "driver/mode": String,
 }
 JOINTS = [f"joint_{n}" for n in range(7)]
 
@@ -49,6 +54,10 @@ def message(topic: str, number: int) -> Any:
         made.header.stamp = topics.time_of(number)
     elif kind is DiagnosticArray:
         made = DiagnosticArray(status=[DiagnosticStatus(name="guard", message=str(number))])
+    elif kind is TransformStamped:
+        made = TransformStamped(child_frame_id=str(number))
+    elif kind is String:
+        made = String(data=str(number))
     else:
         made = Bool(data=bool(number % 2))
     return made
@@ -72,13 +81,15 @@ class Rig:
             String, f"{namespace}/{topics.EPISODE_EVENT}", topics.latched(10)
         )
 
-    def offer(self, names: list[str], best_effort: bool = False) -> None:
+    def offer(self, names: list[str], best_effort: bool = False, latched: bool = False) -> None:
         for name in names:
             # Deep enough that a busy machine makes no reliable message go lost.
             qos = topics.latched(1) if name.startswith("safety/") else QoSProfile(depth=5000)
+            if latched:
+                qos = topics.latched(10)
             if best_effort:
                 qos.reliability = ReliabilityPolicy.BEST_EFFORT
-            full = f"{self.namespace}/{name}"
+            full = name if name.startswith("/") else f"{self.namespace}/{name}"
             self.publishers[name] = self.node.create_publisher(KINDS[name], full, qos)
             self.numbers[name] = 0
 

@@ -63,6 +63,12 @@ class Hangs(Balancer):
             time.sleep(1.5)
         return super().act(observation)
 
+class Counts(Hangs):
+    def act(self, observation):
+        self.ticks += 1
+        open("ticks", "w").write(str(self.ticks))
+        return super(Hangs, self).act(observation)
+
 class Breaks(Hangs):
     def act(self, observation):
         self.ticks += 1
@@ -227,8 +233,9 @@ def test_the_bag_of_an_episode_holds_what_was_asked_and_what_was_applied(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("victim", ["twin", "guard", "recorder"])
-def test_a_process_that_dies_costs_the_running_episode(
-    start, plan, robot, tmp_path, wait_until, victim
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP], ids=["dies", "hangs"])
+def test_a_process_that_dies_or_hangs_costs_the_running_episode(
+    start, plan, robot, tmp_path, wait_until, is_alive, victim, number
 ):
     trial = tmp_path / "trial"
     command = start(
@@ -236,7 +243,7 @@ def test_a_process_that_dies_costs_the_running_episode(
     )
     pids = command.wait_children()
     wait_until(lambda: is_recording(trial), "the first bag is written")
-    signal_now(pids[victim], signal.SIGKILL)
+    signal_now(pids[victim], number)
     done = command.finish()
     assert done.code == 1, done.err  # one of two is not scored
     assert "1 of 2" in done.err
@@ -244,19 +251,19 @@ def test_a_process_that_dies_costs_the_running_episode(
     assert (first["end_reason"], first["quality"]) == ("lost", None)
     assert victim in first["end_detail"]
     assert second["quality"] is not None  # how good depends on how busy the machine is
-    if victim == "recorder":
-        assert first["recovered"] == 1
-        assert first["trace_sha256"]
+    assert first["trace_sha256"]
+    assert first["recovered"] == (victim == "recorder")
+    assert not is_alive(pids[victim])
 
 
 @pytest.mark.slow
-def test_a_full_disk_ends_the_run_in_one_line_and_costs_one_episode(
+def test_a_full_disk_ends_the_episode_and_the_run_in_one_line(
     start, cli, plan, robot, tmp_path, wait_until, is_alive
 ):
+    (tmp_path / "policies.py").write_text(HANGS)
     trial = tmp_path / "trial"
-    command = start(
-        "run", plan(SHORT), "-o", trial, "--sides", "twin", "--robot", robot(), "--json"
-    )
+    text = SHORT.replace("[balancer]", "[{name: counts, factory: 'policies:Counts'}]")
+    command = start("run", plan(text), "-o", trial, "--sides", "twin", "--robot", robot(), "--json")
     pids = command.wait_children()
     wait_until(lambda: is_recording(trial), "the first bag is written")
     resource.prlimit(pids["recorder"], resource.RLIMIT_FSIZE, (1024, resource.RLIM_INFINITY))
@@ -264,6 +271,7 @@ def test_a_full_disk_ends_the_run_in_one_line_and_costs_one_episode(
     assert done.code not in (0, 1), done.err
     assert done.err.count("\n") == 1
     assert "cannot be written: File too large" in done.err
+    assert int((tmp_path / "ticks").read_text()) < 200  # the episode did not go on to its end
     assert not any(map(is_alive, pids.values()))
     assert rows(trial) == []
     # There is room again.

@@ -20,6 +20,7 @@ from mcap_ros2.decoder import DecoderFactory
 from rosbags.highlevel import AnyReader
 
 from robo_eval.log.bag_restore import restore
+from robo_eval_incidents.cut import cut_out
 
 if not os.environ.get("ROBO_EVAL_REQUIRE_ALL"):
     pytest.importorskip("rclpy")
@@ -366,6 +367,54 @@ def test_what_cannot_be_recorded_is_refused_and_what_can_is_recorded(stage):
     assert ended(recorder, signal.SIGTERM) == 0
     assert restore(stage.root / "traces" / "e1").end["reason"] == "episode e2 was started"
     assert {path.name for path in (stage.root / "traces").iterdir()} == {"e1", "e3"}
+
+
+# No type of `tf2_msgs` can be had from pip.
+LATCHED = {
+    "/tf_static": "geometry_msgs/msg/TransformStamped",
+    "/robot_description": "",
+    "site/map": "std_msgs/msg/String",
+    "driver/mode": "",
+}
+
+
+@pytest.mark.slow
+def test_what_was_latched_before_is_in_every_bag_and_in_a_piece_of_it(stage):
+    named = "".join(f"    {name}: {kind}\n" for name, kind in LATCHED.items() if kind)
+    mode = "imu: {}, mode: {topic: driver/mode, follows: [running]}"
+    stage.robot.write_text(ROBOT.replace("imu: {}", mode) + named)
+    rig = stage.rig()
+    rig.offer(names=list(LATCHED), latched=True)
+    for name in LATCHED:
+        rig.one(name=name)
+    rig.one(name="/tf_static")  # of another part; both hold
+    stage.recorder()
+    rig.offer(names=["joint_states"])
+    assert rig.match(timeout_s=DEADLINE_S), stage.errors.read_text()
+    full = [name if name.startswith("/") else f"{SPACE}/{name}" for name in LATCHED]
+    for episode in ("e1", "e2", "e3"):
+        assert rig.start(episode)["state"] == "recording"
+        for topic in full:
+            rig.until("recording", episode_id=episode, topic=topic, least=1)
+        rig.flood(hz={"joint_states": 100.0}, seconds=0.3)
+        assert rig.end(episode)["counts"]["/tf_static"] == 2
+    for episode in ("e2", "e3"):
+        bag = stage.root / "traces" / episode
+        (path,) = bag.glob("*.mcap")
+        times = [time for _, time in logged(path)]
+        piece = stage.root / f"{episode}.mcap"
+        cut_out(bag, (min(times) + max(times)) // 2, max(times), piece)
+        for file in (path, piece):
+            first_ns = logged(file)[0][1]
+            topics = [topic for topic, time in logged(file) if time == first_ns]
+            assert {topic: topics.count(topic) for topic in full} == {
+                topic: 2 if topic == "/tf_static" else 1 for topic in full
+            }
+
+
+def logged(path: Path) -> list[tuple[str, int]]:
+    with path.open("rb") as file:
+        return [(c.topic, m.log_time) for _, c, m in make_reader(file).iter_messages()]
 
 
 @pytest.mark.slow

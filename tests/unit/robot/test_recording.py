@@ -17,7 +17,7 @@ from robo_eval.log.bag_restore import restore
 from robo_eval.log.ros_schemas import full_name, schema_text
 from robo_eval_robot.recording import SETTLE_S, Gaps, Received, Recording, folder_below
 
-EVENTS, DATA, LATCHED = "/r/episode/event", "/r/data", "/r/state"
+EVENTS, DATA, LATCHED, STATIC = "/r/episode/event", "/r/data", "/r/state", "/tf_static"
 KIND = "std_msgs/String"
 
 
@@ -30,11 +30,11 @@ class Bench:
         self.waiting: list[Received] = []
         self.clock_ns = 1_000
         self.now = 0.0
-        names = [DATA, LATCHED, EVENTS]
+        names = [DATA, LATCHED, STATIC, EVENTS]
         self.recording = Recording(
             root,
             names,
-            latched=[LATCHED],
+            latched=[LATCHED, STATIC],
             chunk_bytes=1024,
             describe=lambda: [
                 BagTopic(name=name, type=full_name(KIND), text=schema_text(KIND)) for name in names
@@ -91,7 +91,7 @@ def test_only_what_comes_in_an_episode_is_in_its_bag(bench):
         b"end", b"fault", b"in", b"start", b"waits in",
     ]  # fmt: skip
     assert bench.states() == [("recording", "e"), ("closed", "e")]
-    assert bench.said[-1]["counts"] == {DATA: 2, LATCHED: 0, EVENTS: 3}
+    assert bench.said[-1]["counts"] == {DATA: 2, LATCHED: 0, STATIC: 0, EVENTS: 3}
 
 
 def test_the_last_latched_state_is_at_the_start_of_each_bag(bench):
@@ -103,6 +103,16 @@ def test_the_last_latched_state_is_at_the_start_of_each_bag(bench):
         (first, second, _) = bench.bag(key)
         assert first[:2] == (LATCHED, b"ready")
         assert first[2] == second[2]
+
+
+def test_all_static_transforms_are_at_the_start_of_each_bag(bench):
+    for data in (b"base", b"camera", b"base"):
+        bench.take(STATIC, data)
+    for key in ("a", "b"):
+        bench.event("start", key)
+        bench.event("end", key)
+        said = [data for topic, data, _ in bench.bag(key) if topic == STATIC]
+        assert said == [b"base", b"camera"]
 
 
 def test_another_start_ends_the_running_episode(bench):

@@ -77,13 +77,13 @@ class Children:
                 start_new_session=True,
             )
 
+    def vital(self) -> list[str]:
+        """Names of those the run cannot go on without."""
+        return [child.name for child in self._children.values() if child.is_vital]
+
     def dead(self) -> list[str]:
         """Names of the vital processes that have ended though nobody asked them to."""
-        return [
-            child.name
-            for child in self._children.values()
-            if child.is_vital and child.process.poll() is not None
-        ]
+        return [n for n in self.vital() if self._children[n].process.poll() is not None]
 
     def check(self) -> None:
         """Raise if a vital one has ended.
@@ -96,6 +96,11 @@ class Children:
             raise RobotLostError(
                 f"the {name} ended with code {child.process.returncode}: {self._last_line(name)}"
             )
+
+    def kill(self, name: str) -> None:
+        """End one that hangs or was stopped, and would hear nothing gentler."""
+        self._children[name].process.kill()
+        self._children[name].process.wait()
 
     def restart(self, name: str) -> None:
         """Start one that has ended once more."""

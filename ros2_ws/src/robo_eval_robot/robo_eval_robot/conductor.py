@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from robo_eval.agents.confined import ConfinedPolicy
 from robo_eval.core.episode import Episode
-from robo_eval.core.errors import InputError, InterruptedRunError
+from robo_eval.core.errors import CheckFailedError, InputError, InterruptedRunError
 from robo_eval.core.kinds import EndReason
 from robo_eval.core.plan import TrialPlan
 from robo_eval.core.schedule import (
@@ -298,8 +298,9 @@ class _Run:
                 recordings=self._recordings,
                 planned_start=self._starts.of(planned),
                 check=self._check_alive,
+                listen=lambda: self._check_speaking(anew=True),
             )
-        except RobotLostError as err:
+        except CheckFailedError as err:
             attempt = self._after_loss(planned, err)
         self._notebook.attempt(planned, attempt)
         self._is_judging = True
@@ -338,12 +339,29 @@ class _Run:
         """Whether the run may go on.
 
         Raises:
-            RobotLostError: If one of its processes has died.
+            RobotLostError: If one of its processes has died or hangs.
+            TrialDirectoryError: If the episode cannot be recorded.
             InterruptedRunError: If somebody asked it to stop.
         """
-        self._own.check()
+        self._check_speaking()
+        self._recordings.check()
         self._show(self._staff.blinding.episode(self._playing))
         self._check_signal()
+
+    def _check_speaking(self, *, anew: bool = False) -> None:
+        """End a process that hangs, so that it is started again like one that died.
+
+        Args:
+            anew: Whether to listen until each has spoken once more.
+
+        Raises:
+            RobotLostError: If one hangs or has died.
+        """
+        self._own.check()
+        for name in self._own.vital():
+            if self._link.is_silent(name, anew=anew):
+                self._own.kill(name)
+                raise RobotLostError(f"the {name} hung, and was ended")
 
     def _show(self, what: str) -> None:
         now = time.monotonic()
@@ -359,32 +377,41 @@ class _Run:
     def _is_stopped(self) -> bool:
         return self._stop.signal_name is not None
 
-    def _after_loss(self, planned: PlannedEpisode, err: RobotLostError) -> Attempt:
+    def _after_loss(self, planned: PlannedEpisode, err: CheckFailedError) -> Attempt:
         """Bring everything up again, and keep of the episode what can be kept."""
-        dead = self._restart_dead(err)
-        trace: Trace | None = None
-        if "recorder" not in dead:
-            trace = self._recordings.end(planned.episode_id, end_reason=EndReason.LOST.value)
-        self.connect()
+        trace = self._bring_up(err, planned.episode_id)
         if trace is None:
             trace = self._recordings.rescue(planned.episode_id)
         return Attempt(end_reason=EndReason.LOST, detail=str(err), trace=trace)
 
-    def _restart_dead(self, err: RobotLostError) -> list[str]:
-        """Start again what has died; what cannot be mended so is raised."""
+    def _bring_up(self, err: CheckFailedError, episode_id: str = "") -> Trace | None:
+        """Start again what has died, and what dies meanwhile; the bag of the episode is closed."""
+        trace: Trace | None = None
+        while True:
+            self._restart_dead(err)
+            try:
+                trace = self._recordings.end(episode_id, end_reason=EndReason.LOST.value) or trace
+                self.connect()
+            except RobotLostError as another:
+                err = another
+            else:
+                return trace
+
+    def _restart_dead(self, err: CheckFailedError) -> None:
+        """Start again what has died or hangs; what cannot be mended so is raised."""
+        with suppress(RobotLostError):
+            self._check_speaking(anew=True)
         dead = self._own.dead()
         self._restarts += 1
         if not dead or self._restarts > _RESTARTS:
             raise err
+        self._link.forget(dead)
         for name in dead:
             self._own.restart(name)
         self._link.patience_s = _GHOST_S
         self._is_unproved = self._is_unproved or bool({"guard", "twin"} & set(dead))
-        if "guard" in dead:
-            self._link.forget_guard()
         if "recorder" in dead:
             self._recordings.forget()
-        return dead
 
     def _mend(self) -> None:
         """Start again what died between two episodes, which costs none of them.
@@ -393,12 +420,11 @@ class _Run:
         """
         while True:
             try:
-                self._own.check()
+                self._check_speaking()
                 if self._is_unproved:
                     self.prove()
-            except RobotLostError as err:
-                self._restart_dead(err)
-                self.connect()
+            except CheckFailedError as err:
+                self._bring_up(err)
             else:
                 return
 

@@ -55,6 +55,7 @@ def play_attempt(
     recordings: Recordings,
     planned_start: dict[str, Any] | None,
     check: Callable[[], None],
+    listen: Callable[[], None],
 ) -> Attempt:
     """Play one attempt.
 
@@ -73,6 +74,7 @@ def play_attempt(
         recordings: Who records it.
         planned_start: State that another policy started from in this episode; None if none did.
         check: Raises if the run cannot go on.
+        listen: Raises if a process of the robot's side hangs; it may listen for seconds.
 
     Raises:
         InterruptedRunError: If somebody asks the run to stop before the episode began.
@@ -112,6 +114,7 @@ def play_attempt(
     env.finish()
     if score.end_reason is EndReason.SAFETY_STOP:
         link.wait(lambda: any(_is_of(trip, planned) for trip in link.trips), _STATE_S)
+        listen()  # a twin that hangs made the guard stop it
     score = without_strangers(score, [trip for trip in link.trips if _is_of(trip, planned)])
     for _, injection in played.injected:
         if injection.fault == "estop":

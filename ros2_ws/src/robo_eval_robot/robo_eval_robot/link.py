@@ -31,6 +31,11 @@ from robo_eval_robot.snapshot import ImuReading, JointReading, Snapshot
 _HEARTBEAT_S: Final = 0.05
 _SERVICE_S: Final = 10.0
 _ASK_AGAIN_S: Final = 1.5
+_QUIET_S: Final = 2.0
+"""How long guard and twin, which speak many times a second, may be silent at least."""
+_RECORDER_QUIET_S: Final = 5.0
+"""The same of the recorder, which speaks twice a second unless its disk is slow."""
+_DRAIN_S: Final = 0.3
 _KEPT: Final = 64
 RUNNING: Final = "RUNNING"
 READY: Final = "READY"
@@ -113,6 +118,11 @@ class RobotLink:
         self._waiting: deque[tuple[int, float, dict[str, JointReading]]] = deque(maxlen=_KEPT)
         self._scene_ns = 0
         self._next_beat_s = 0.0
+        often = max(_QUIET_S, config.guard.policy_heartbeat_s)
+        self._quiet_s = {"guard": often, "twin": often, "recorder": _RECORDER_QUIET_S}
+        self._heard_s: dict[str, float] = {}
+        self._listened_s = 0.0
+        self._spun_s = time.monotonic()
         self._seen_trips: set[tuple[int, str]] = set()
         self._connect_topics()
 
@@ -130,6 +140,9 @@ class RobotLink:
             node.create_subscription(Imu, config.state.imu.topic, self._on_imu, topics.reliable(10))
         node.create_subscription(
             DiagnosticArray, topics.SAFETY_STATE, self._on_guard, topics.latched(1)
+        )
+        node.create_subscription(
+            Header, topics.GUARD_HEARTBEAT, lambda _: self._hear("guard"), topics.reliable(1)
         )
         node.create_subscription(
             DiagnosticArray, topics.INCIDENTS, self._on_trip, topics.latched(50)
@@ -161,6 +174,10 @@ class RobotLink:
         """Take what arrives within some seconds, at least once, and send heartbeats."""
         self._beat()
         self._executor.spin_once(timeout_sec=max(0.0, min(seconds, _HEARTBEAT_S)))
+        now = time.monotonic()
+        # Time in which nobody listened, such as that of a slow policy, is nobody's silence.
+        self._listened_s += min(now - self._spun_s, 2 * _HEARTBEAT_S)
+        self._spun_s = now
 
     def wait(self, is_so: Callable[[], bool], seconds: float) -> bool:
         """Spin until something is so; False if it is not within some seconds."""
@@ -177,6 +194,37 @@ class RobotLink:
         if now >= self._next_beat_s:
             self._next_beat_s = now + _HEARTBEAT_S
             self._beats.publish(Header(stamp=topics.time_of(time.time_ns()), frame_id="policy"))
+
+    # Silence -----------------------------------------------------------------------------------
+
+    def _hear(self, name: str) -> None:
+        self._heard_s[name] = self._listened_s
+
+    def is_silent(self, name: str, *, anew: bool = False) -> bool:
+        """Whether a process that has spoken does not any more.
+
+        Args:
+            name: `guard`, `twin` or `recorder`.
+            anew: Whether to listen until it speaks once more, however short its silence is.
+        """
+        heard, seconds = self._heard_s.get(name), self._quiet_s[name]
+        if heard is None:
+            return False
+        if anew:
+            return not self.wait(lambda: self._heard_s[name] > heard, seconds)
+        return self._listened_s - heard > seconds
+
+    def forget(self, names: Sequence[str]) -> None:
+        """Let nothing that processes said before they died pass for what their successors say."""
+        self.wait(lambda: False, _DRAIN_S)  # their last words lie in queues
+        for name in names:
+            self._heard_s.pop(name, None)
+        if "guard" in names:
+            self.guard = GuardReport()
+        if "twin" in names:
+            self.forget_before(0)
+        if "recorder" in names:
+            self.recorder = {}
 
     # States ------------------------------------------------------------------------------------
 
@@ -210,6 +258,7 @@ class RobotLink:
             kept.clear()
 
     def _on_joints(self, message: JointState) -> None:
+        self._hear("twin")
         velocity, effort = message.velocity, message.effort
         joints = {
             name: JointReading(
@@ -321,6 +370,7 @@ class RobotLink:
             )
 
     def _on_recorder(self, message: String) -> None:
+        self._hear("recorder")
         try:
             status = door.json_of(message.data)
         except ValueError:
@@ -343,7 +393,7 @@ class RobotLink:
         """
         client = self._services[name]
         deadline = time.monotonic() + max(_SERVICE_S, self.patience_s)
-        while time.monotonic() < deadline:
+        while time.monotonic() < deadline and not self.is_silent("guard"):
             if not self.wait(client.service_is_ready, deadline - time.monotonic()):
                 break
             request = Trigger.Request() if data is None else SetBool.Request(data=data)
@@ -355,10 +405,6 @@ class RobotLink:
                 return None if answer.success else str(answer.message)
             client.remove_pending_request(future)
         raise RobotLostError(f"the guard does not answer {self.config.topic(name)}")
-
-    def forget_guard(self) -> None:
-        """Let nothing that a guard said before it died pass for what its successor says."""
-        self.guard = GuardReport()
 
     def reset(self) -> None:
         """Bring a guard that stopped the robot back to READY; nothing if it did not.

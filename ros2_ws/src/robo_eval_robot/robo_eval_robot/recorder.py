@@ -22,7 +22,7 @@ from rclpy.serialization import deserialize_message
 from std_msgs.msg import String
 
 from robo_eval.core.errors import InputError
-from robo_eval.log.bag_metadata import BagTopic
+from robo_eval.log.bag_metadata import STATIC_TRANSFORMS, BagTopic
 from robo_eval.log.message_text import MessageTexts
 from robo_eval_robot import topics
 from robo_eval_robot.config import RobotConfig, read_robot
@@ -45,6 +45,12 @@ _SWEEP_NS: Final = 10_000_000
 _IDLE_SWEEP_NS: Final = 50_000_000
 """How often they are taken, and thrown away, before and after one."""
 _LAST_WORD_S: Final = 0.5
+_USUAL: Final = {
+    STATIC_TRANSFORMS: "tf2_msgs/msg/TFMessage",
+    "/robot_description": "std_msgs/msg/String",
+    "robot_description": "std_msgs/msg/String",
+}
+"""What most robots say once, and readers of a bag want to know."""
 _NS_PER_S: Final = 1_000_000_000
 
 
@@ -57,14 +63,17 @@ class RecordedTopic:
         type: Type such as `std_msgs/msg/String`.
         qos: How it is asked for.
         where: What named it, for error messages.
-        is_kept: Whether its last message is written at the start of each bag.
+        is_kept: Whether its last message is written at the start of each bag; None if that is for
+            its publishers to say.
+        is_usual: Whether nobody named it; where its type is not installed it is left out.
     """
 
     name: str
     type: str
     qos: QoSProfile
     where: str
-    is_kept: bool = False
+    is_kept: bool | None = False
+    is_usual: bool = False
 
 
 def sensor(depth: int) -> QoSProfile:
@@ -86,7 +95,7 @@ def recorded_topics(config: RobotConfig) -> list[RecordedTopic]:
     joints, deep = "sensor_msgs/msg/JointState", topics.reliable(DEEP)
     diagnostics = "diagnostic_msgs/msg/DiagnosticArray"
     state = config.state
-    named: list[tuple[str, str, QoSProfile, str, bool]] = [
+    named: list[tuple[str, str, QoSProfile, str, bool | None]] = [
         (state.joint_states, joints, deep, "state.joint_states", False),
         (topics.POLICY_COMMAND, joints, deep, "", False),
         (config.controller.topic, "std_msgs/msg/Float64MultiArray", deep, "controller", False),
@@ -103,8 +112,11 @@ def recorded_topics(config: RobotConfig) -> list[RecordedTopic]:
     if state.wrench is not None:
         wrench = "geometry_msgs/msg/WrenchStamped"
         named.append((state.wrench.topic, wrench, deep, "state.wrench", False))
+    if state.mode is not None:
+        mode = "std_msgs/msg/String"
+        named.append((state.mode.topic, mode, topics.latched(DEEP), "state.mode", True))
     for name, kind in config.record.topics.items():
-        named.append((name, kind, sensor(_SENSOR_DEPTH), f"record.topics.{name}", False))
+        named.append((name, kind, sensor(_SENSOR_DEPTH), f"record.topics.{name}", None))
     found: dict[str, RecordedTopic] = {}
     for name, kind, qos, where, is_kept in named:
         topic = RecordedTopic(
@@ -115,6 +127,12 @@ def recorded_topics(config: RobotConfig) -> list[RecordedTopic]:
             raise InputError(
                 f"{where}: {topic.name} is recorded as {first.type} already, not {kind}; remove it"
             )
+    for name, kind in _USUAL.items():
+        usual = RecordedTopic(
+            name=config.topic(name), type=kind, qos=topics.latched(DEEP), where="", is_kept=True,
+            is_usual=True,
+        )  # fmt: skip
+        found.setdefault(usual.name, usual)
     return list(found.values())
 
 
@@ -159,11 +177,11 @@ class Recorder:
     """
 
     def __init__(self, context: Context, config: RobotConfig, root: Path) -> None:
-        self._topics: Final = recorded_topics(config)
+        self._topics: Final[list[RecordedTopic]] = []
         texts = MessageTexts()
         self._described: dict[str, BagTopic] = {}
         self._classes: dict[str, type[Any]] = {}
-        for topic in self._topics:
+        for topic in recorded_topics(config):
             try:
                 self._described[topic.name] = BagTopic(
                     name=topic.name,
@@ -173,18 +191,22 @@ class Recorder:
                 )
                 self._classes[topic.name] = message_class(topic.type)
             except InputError as err:
+                if topic.is_usual:
+                    continue
                 where = f"{topic.where}: " if topic.where else ""
                 raise InputError(f"{config.name}: {where}{err}") from err
+            self._topics.append(topic)
         self.node = Node("recorder", context=context, namespace=config.namespace)
         declare(self.node, config, "record")
         self._status: Final = self.node.create_publisher(
             String, config.topic(topics.RECORDER_STATUS), topics.latched(1)
         )
         self._events: Final = config.topic(topics.EPISODE_EVENT)
+        self._kept: Final = {topic.name for topic in self._topics if topic.is_kept}
         self._recording: Final = Recording(
             root,
             [topic.name for topic in self._topics],
-            latched=[topic.name for topic in self._topics if topic.is_kept],
+            latched=self._kept,
             chunk_bytes=config.record.chunk_bytes,
             describe=self._describe,
             drain=self._sweep,
@@ -273,11 +295,13 @@ class Recorder:
         self._recording.tick(time.monotonic())
 
     def _report(self) -> None:
-        if self._recording.is_recording:
-            self._say(self._recording.status())
+        self._say(self._recording.status())
 
     def _check_offers(self) -> None:
-        """Ask for less where a publisher offers less than was asked: nothing would come of it."""
+        """Ask for less where a publisher offers less than was asked: nothing would come of it.
+
+        Ask for more where all have kept what they said last, or it would never be heard.
+        """
         for topic in self._topics:
             offered = [i.qos_profile for i in self.node.get_publishers_info_by_topic(topic.name)]
             asked = self._asked[topic.name]
@@ -289,12 +313,16 @@ class Recorder:
                 )
                 self.node.destroy_subscription(self._subscriptions[topic.name])
                 self._listen(topic, qos)
+            if topic.is_kept is None and qos.durability is DurabilityPolicy.TRANSIENT_LOCAL:
+                self._kept.add(topic.name)
 
 
 def accepted(asked: QoSProfile, offered: Sequence[QoSProfile]) -> QoSProfile:
-    """What to ask for so that each publisher is heard."""
+    """What to ask for so that each publisher is heard, and what it has kept."""
     is_lossy = any(q.reliability is ReliabilityPolicy.BEST_EFFORT for q in offered)
     is_volatile = any(q.durability is DurabilityPolicy.VOLATILE for q in offered)
+    if offered and not is_lossy and not is_volatile:
+        return topics.latched(asked.depth)
     return QoSProfile(
         history=asked.history,
         depth=asked.depth,

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from robo_eval.core.errors import InputError, RoboEvalError
-from robo_eval.log.bag_metadata import BagTopic
+from robo_eval.log.bag_metadata import STATIC_TRANSFORMS, BagTopic
 from robo_eval.log.bag_writer import BagWriter
 
 STATUS_VERSION: Final = 1
@@ -97,7 +97,7 @@ class Recording:
     Args:
         root: Folder below which bags go.
         topics: Full names of the topics that are recorded.
-        latched: Those whose last message is written at the start of each bag.
+        latched: Those whose last message is written at the start of each bag; may grow.
         chunk_bytes: Size of a chunk of the file.
         describe: Says at the start of an episode what the topics are and how they are offered.
         drain: Takes all that waits to be taken, before an episode is closed.
@@ -109,18 +109,18 @@ class Recording:
         root: Path,
         topics: Sequence[str],
         *,
-        latched: Sequence[str],
+        latched: Collection[str],
         chunk_bytes: int,
         describe: Callable[[], Sequence[BagTopic]],
         drain: Callable[[], None],
         say: Callable[[dict[str, Any]], None],
     ) -> None:
         self._root: Final = root
-        self._latched: Final = frozenset(latched)
+        self._latched: Final = latched
         self._chunk_bytes: Final = chunk_bytes
         self._describe, self._drain, self._say = describe, drain, say
         self._gaps: Final = {topic: Gaps() for topic in topics}
-        self._kept: dict[str, Received] = {}
+        self._kept: dict[tuple[str, bytes], Received] = {}
         self._waiting: dict[str, _Waiting] = {}
         self._bag: BagWriter | None = None
         self._episode: _Episode | None = None
@@ -137,7 +137,8 @@ class Recording:
         topic = message.topic
         self._gaps[topic].see(message.sequence, message.publisher)
         if topic in self._latched:
-            self._kept[topic] = message
+            is_static = topic.endswith(STATIC_TRANSFORMS)
+            self._kept[topic, message.data if is_static else b""] = message
         if self._bag is not None:
             self._write(message, message.received_ns)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from robo_eval.core.errors import InputError, TrialDirectoryError
 from robo_eval.log.bag_restore import restore
@@ -78,21 +78,33 @@ class Recordings:
         """
         if self._open != episode_id:
             return None
-        self._open = None
         self._link.event(event="end", episode_id=episode_id, **fields)
         self._await(episode_id, "closed", _CLOSE_S)
+        self._open = None
         dropped = self._link.recorder.get("dropped") or {}
         return self._trace(episode_id, dropped=sum(int(count) for count in dropped.values()))
 
+    def check(self) -> None:
+        """Whether the bag that was begun can be written.
+
+        Raises:
+            TrialDirectoryError: If not; the message says why.
+        """
+        status = self._link.recorder
+        if self._open is None or self._open != status.get("episode_id"):
+            return
+        if status.get("state") == "error":
+            folder = self._trial / _uri(self._open)
+            raise TrialDirectoryError(f"{folder}: cannot be recorded: {status.get('reason')}")
+
     def forget(self) -> None:
-        """Expect nothing from what a dead recorder said, and tell the next that it is over.
+        """Tell the successor of a recorder that died that its episode is over.
 
         It hears the events of before, and would wait for an episode to go on that nobody plays.
         """
         if self._open is not None:
             self._link.event(event="end", episode_id=self._open, reason="the recorder died")
         self._open = None
-        self._link.recorder = {}
 
     def rescue(self, episode_id: str) -> Trace | None:
         """What can be kept of a bag whose recorder died; None if there is nothing."""
@@ -127,11 +139,7 @@ class Recordings:
 
         if not self._wait(is_there, seconds):
             raise RobotLostError(f"the recorder does not say {state!r} within {seconds:g} s")
-        status: dict[str, Any] = self._link.recorder
-        if status.get("state") == "error":
-            raise TrialDirectoryError(
-                f"{self._trial / _uri(episode_id)}: cannot be recorded: {status.get('reason')}"
-            )
+        self.check()
 
     def _wait(self, is_there: Callable[[], bool], seconds: float) -> bool:
         def look() -> bool:
