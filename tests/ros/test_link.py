@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -60,3 +61,39 @@ def test_a_new_scene_is_seen_without_what_the_imu_said_of_the_old_one(
     assert snapshot is not None
     assert snapshot.imu is not None
     assert snapshot.imu.quat_xyzw[0] == 0.0
+
+
+def test_only_silence_that_was_listened_to_counts(link: RobotLink) -> None:
+    link._quiet_s["guard"] = 0.2
+    assert not link.is_silent("guard"), "it has never spoken"
+    assert not link.is_silent("guard", anew=True)
+    link._hear("guard")
+    time.sleep(0.4)  # a policy that thinks
+    link.spin(0.0)
+    assert not link.is_silent("guard")
+    link.wait(lambda: False, 0.3)
+    assert link.is_silent("guard")
+    link._hear("guard")
+    assert not link.is_silent("guard")
+    assert link.is_silent("guard", anew=True)
+
+
+def test_what_the_dead_said_last_is_not_said_by_their_successors(link: RobotLink) -> None:
+    state = link.config.state
+    assert state.imu is not None
+    driver = {
+        kind: link.node.create_publisher(kind, topic, topics.reliable(10))
+        for kind, topic in ((JointState, state.joint_states), (Imu, state.imu.topic))
+    }
+    assert link.wait(lambda: all(p.get_subscription_count() for p in driver.values()), 10.0)
+    imu(link, S, lean=0.0)
+    joints(link, S)
+    assert link.latest is not None
+    names = list(link.config.joints)
+    for _ in range(5):  # they lie in the queue when it dies
+        driver[JointState].publish(JointState(name=names, position=[0.0] * len(names)))
+        driver[Imu].publish(Imu())
+    link.forget(["twin"])
+    assert link.latest is None
+    assert not link.wait(lambda: link.next_snapshot(-1, 0.0) is not None, 0.3)
+    assert not link.is_silent("twin", anew=True), "its successor has not spoken yet"
