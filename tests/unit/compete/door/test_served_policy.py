@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -131,8 +132,8 @@ def test_a_policy_waits_for_the_opening(
         Calls({"early": f"openpi+{here.url}"}).begin(served.serving, said.append)
         until(lambda: bool(said))
         assert "opens at" in said[0]
-        opens_ns = served.ledger.competition.opens_ns
-        monkeypatch.setattr(served.ledger, "now", lambda: opens_ns + 1)
+        early_ns = served.ledger.competition.opens_ns - time.time_ns()
+        monkeypatch.setattr(served.serving.house.ledger, "now", lambda: time.time_ns() + early_ns)
         until(lambda: "1 episodes" in said[-1] or "2 episodes" in said[-1])
     finally:
         served.stop()
