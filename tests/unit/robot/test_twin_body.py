@@ -61,6 +61,18 @@ def test_its_drive_brakes_within_its_own_limits(tmp_path: Path) -> None:
     assert np.all(np.abs(velocities[-1]) < 0.05)
 
 
+@pytest.mark.parametrize("profile", ["paper", "compat"])
+@pytest.mark.parametrize("level", [0, 7, 14])
+def test_what_is_held_at_the_start_stands_at_every_level(level: int, profile: str) -> None:
+    """Or no guard that has stopped the episode before could be reset."""
+    body = Gantry(Perturbation(), timeout_s=0.5)
+    for seed in range(3):
+        body.arrange({"level": level, "difficulty": "hard", "profile": profile}, seed=seed)
+        readings = [body.tick() for _ in range(5)]
+        assert all(each is not None and np.all(each.velocity[:2] == 0.0) for each in readings)
+    body.close()
+
+
 def test_what_it_hides_acts_as_ever() -> None:
     """Masses scale those of any level; friction is the world's and shows in no effort."""
     scale, friction = 1.3, 0.6
@@ -73,8 +85,11 @@ def test_what_it_hides_acts_as_ever() -> None:
         assert body._env is not None
         physics = body._env._physics(body._env._drawn)
         assert (physics.cart_mass_kg, physics.pole_mass_kg) == (mass * scale, 0.1 * scale)
-    body.arrange({"level": 0, "constants": {"cart_mass_kg": 2.0}}, seed=3)  # a simulator's
     plain.reset(seed=3)
+    start = plain.physical_state()
+    plain.reset(seed=3, options={"state": start})
+    others = {"level": 0, "constants": {"cart_mass_kg": 2.0}}  # a simulator's
+    body.arrange(others, seed=3, state=start)
     body.arm()
     rng = np.random.default_rng(1)
     for _ in range(60):

@@ -120,6 +120,10 @@ class Gantry:
                 self._env.close()
             self._env, self._keywords = fresh, keywords
         self._env.reset(seed=seed, options=None if state is None else {"state": dict(state)})
+        if state is None:
+            # What is held stands: in a simulator's first tick a wind has moved the cart already.
+            drawn = {**self._env.physical_state(), "cart_velocity": (0.0, 0.0)}
+            self._env.reset(seed=seed, options={"state": drawn})
         # A stream for each episode, so that what is hidden does not depend on what came before.
         self._rng = np.random.default_rng([self._hides.seed, seed])
         self._pipe = deque([(0.0, 0.0)] * self._hides.delay_ticks)
