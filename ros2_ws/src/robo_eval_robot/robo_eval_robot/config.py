@@ -225,8 +225,11 @@ class Preflight(Section):
     """Speed (m/s or rad/s) that counts as motion, and that a velocity or position controller is
     asked for; by default a hundredth of the limit, and three times the standstill velocity at
     least. A speed five times as high ends the preflight."""
+    stop_velocity: Positive | None = None
+    """Highest speed (m/s or rad/s) from which a stop is asked for, after a third and two thirds of
+    it; by default three times that speed, which is slow."""
     within_s: Positive = 2.0
-    """How long a joint may take to reach that speed, and to stand again."""
+    """How long a joint may take to reach a speed, and to stand again."""
 
 
 class StartState(Section):
@@ -376,6 +379,13 @@ class RobotConfig(Section):
                 f"preflight.velocity: {slow:g} is a standstill by guard.stop.standstill_velocity"
                 f" {still:g}; give a higher one"
             )
+        if (fastest := self.preflight.stop_velocity) is not None:
+            least, most = 3.0 * still, min(self.limited[name].velocity for name in self.commanded)
+            if not least < fastest <= most:
+                raise ValueError(
+                    f"preflight.stop_velocity: {fastest:g} must be above {least:g}, of which a third"
+                    f" is a standstill, and at most {most:g}, the lowest limit of a commanded joint"
+                )
         return self
 
     def _check_drive(self) -> None:

@@ -26,7 +26,7 @@ def examine(
     *,
     tell: Callable[[str], None],
     estop: bool = False,
-    move: Callable[[], Check] | None = None,
+    move: Callable[[], list[Check]] | None = None,
 ) -> list[Check]:
     """Look at a robot and at this machine; nothing is published, and nothing moves before `move`.
 
@@ -53,11 +53,8 @@ def examine(
             checks.append(_pressed(hearing, config))
     if move is not None and all(check.passed is not False for check in checks):
         remedy = "end that guard: the preflight starts its own, as a run does"
-        checks.append(
-            Check("preflight", passed=False, found="a guard runs already", remedy=remedy)
-            if heard.guard
-            else move()
-        )
+        runs = Check("preflight", passed=False, found="a guard runs already", remedy=remedy)
+        checks += [runs] if heard.guard else move()
     return checks
 
 

@@ -14,14 +14,14 @@ from robo_eval_robot.doctor_check import Check
 from robo_eval_robot.link import RobotLink
 from robo_eval_robot.lock import robot_lock
 from robo_eval_robot.preflight import preflight
-from robo_eval_robot.preflight_report import Report
+from robo_eval_robot.preflight_report import JointFinding, Report
 from robo_eval_robot.stagehand import OperatorStagehand, Stagehand, TwinStagehand
 from robo_eval_robot.topics import of_session
 
 _NAME: Final = "preflight"
 
 
-def move(config: RobotConfig, robot_file: Path, ask: Callable[[str], bool]) -> Check:
+def move(config: RobotConfig, robot_file: Path, ask: Callable[[str], bool]) -> list[Check]:
     """Start a guard, play the preflight, and end the guard.
 
     Args:
@@ -48,10 +48,14 @@ def move(config: RobotConfig, robot_file: Path, ask: Callable[[str], bool]) -> C
                 )
             except (InputError, CheckFailedError) as err:
                 remedy = "docs/doctor.md says what each part of the preflight needs"
-                return Check(_NAME, passed=False, found=str(err), remedy=remedy)
+                return [Check(_NAME, passed=False, found=str(err), remedy=remedy)]
             finally:
                 link.close()
-    return Check(_NAME, passed=True, found=_said(report))
+    stops = [
+        Check(f"stops of {joint.joint}", passed=True, found=_stops(joint, config))
+        for joint in report.joints
+    ]
+    return [Check(_NAME, passed=True, found=_said(report)), *stops]
 
 
 def _said(report: Report) -> str:
@@ -61,3 +65,14 @@ def _said(report: Report) -> str:
         f" a state answers a request in {1e3 * (report.round_trip_p50_s or 0.0):.1f} ms (p50),"
         f" {1e3 * (report.round_trip_p99_s or 0.0):.1f} ms (p99)"
     )
+
+
+def _stops(finding: JointFinding, config: RobotConfig) -> str:
+    """Time and distance to a standstill from each speed, with what the guard's ramp takes."""
+    unit, told = config.limited[finding.joint].unit, []
+    for stop in finding.stops:
+        text = f"from {stop.speed:.3g} {unit}/s in {stop.stop_s:.3f} s and {stop.distance:.3g} {unit}"
+        if stop.expected_s is not None:
+            text += f" (ramp: {stop.expected_s:.3f} s, {stop.expected_distance:.3g} {unit})"
+        told.append(text)
+    return "; ".join(told)

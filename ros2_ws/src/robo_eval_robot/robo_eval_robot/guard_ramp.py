@@ -43,3 +43,15 @@ class Ramp:
         position = self.position + math.copysign(distance, self.velocity)
         self.position = min(max(position, self._low), self._high)
         self.velocity = math.copysign(slower, self.velocity) if slower else 0.0
+
+    def whole(self, step_s: float) -> tuple[float, float]:
+        """Slow down to the standstill; gives how long that takes, s, and how far it goes.
+
+        Args:
+            step_s: Time from one command to the next, s.
+        """
+        began, steps = self.position, 0
+        while self.velocity:
+            self.go_on(step_s)
+            steps += 1
+        return steps * step_s, abs(self.position - began)

@@ -15,9 +15,10 @@ from robo_eval.log.files import write_atomically
 from robo_eval.log.notes import iso_time
 from robo_eval_robot import topics
 from robo_eval_robot.config import RobotConfig
+from robo_eval_robot.guard_ramp import Ramp
 from robo_eval_robot.link import RUNNING, STOPPED, RobotLink, RobotLostError
-from robo_eval_robot.preflight_motion import TOO_FAST, Aim, Push, Speeds, aims
-from robo_eval_robot.preflight_report import JointFinding, Report
+from robo_eval_robot.preflight_motion import TOO_FAST, Aim, Push, Speeds, aims, stood
+from robo_eval_robot.preflight_report import JointFinding, Report, StopFinding
 from robo_eval_robot.snapshot import Snapshot
 from robo_eval_robot.stagehand import Stagehand
 from robo_eval_robot.timing import quantile
@@ -29,6 +30,7 @@ _EFFORT_RATIO: Final = (0.2, 5.0)
 _TRIES: Final = 3
 """How often a motion is tried that the guard ends because a message was late."""
 _LATE: Final = ("command_age", "policy_heartbeat", "driver_heartbeat", "state_age", "guard_overrun")
+_ASKED_FOR: Final = "operator_stop"
 _LEAST_PATIENCE_S: Final = 1.0
 _AT_ZERO_EFFORT: Final = (
     "A stop ends in efforts of zero: a vertical axis falls then, unless brakes or a gravity"
@@ -79,6 +81,8 @@ def preflight(
     flight = _Flight(link, config, stagehand, check)
     flight.report.at_zero_effort = note
     failure: CheckFailedError | None = None
+    # The stops that are asked for now are of no episode of a plan.
+    link.event(event="preflight", episode_id="preflight")
     try:
         flight.fly()
     except CheckFailedError as err:
@@ -136,6 +140,8 @@ class _Flight:
                 self._phase(self._move, aim)
             # Only now is it known that braking against the motion brakes.
             for aim in self._aims.values():
+                for faster in aim.stops():
+                    self._phase(self._stop, faster)
                 self._phase(self._withhold, aim)
         finally:
             self._close()
@@ -217,6 +223,41 @@ class _Flight:
                 )
             self._tick(push.brake(speed))
 
+    def _stop(self, aim: Aim, push: Push) -> None:
+        """Move one joint and ask for a stop: how long and how far does it go on?"""
+        self._push(aim, push)
+        began, speed = self._last, self._speeds.of(aim.joint)
+        within_s = self._config.guard.stop.within_s
+        self._link.call(topics.SAFETY_STOP)
+        self._link.wait(lambda: self._link.guard.state in STOPPED, _SERVICE_S)
+        if self._link.guard.cause != _ASKED_FOR:
+            self._check_guard(moving=False)
+        deadline = time.monotonic() + within_s + self._patience_s
+        while not self._speeds.stand((aim.joint,), self._still) and time.monotonic() <= deadline:
+            self._see()
+        end = stood(self._link.since(began.stamp_ns), aim.joint, self._still)
+        stop_s = (end.stamp_ns - began.stamp_ns) / 1e9
+        start = began.joints[aim.joint].position
+        if stop_s > within_s:
+            raise PreflightError(
+                f"{aim.joint} stands {stop_s:.3g} s after a stop at {_quantity(abs(speed), aim)};"
+                f" guard.stop.within_s promises {within_s:g} s: brake more, move more slowly or"
+                " allow more"
+            )
+        is_ramped = self._config.controller.interface != "effort"
+        ramp = Ramp(self._config.limited[aim.joint], start, speed)
+        expected = ramp.whole(1.0 / self._config.guard.cycle_hz) if is_ramped else (None, None)
+        finding = StopFinding(
+            asked=aim.slow,
+            speed=abs(speed),
+            stop_s=stop_s,
+            distance=abs(end.joints[aim.joint].position - start),
+            expected_s=expected[0],
+            expected_distance=expected[1],
+        )
+        self._findings[aim.joint].stops.append(finding)
+        self._link.reset()
+
     def _withhold(self, aim: Aim, push: Push) -> None:
         """Move one joint and send nothing any more: the driver has to stop it."""
         self._push(aim, push)
@@ -286,7 +327,7 @@ class _Flight:
     # Checks ------------------------------------------------------------------------------------
 
     def _check_others(self, aim: Aim, speed: float) -> None:
-        for other in self._aims.values():
+        for other in {**self._aims, aim.joint: aim}.values():
             found = abs(self._speeds.of(other.joint))
             if found >= TOO_FAST * other.slow:
                 raise PreflightError(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Final, Self
 
 from robo_eval_robot.config import RobotConfig
 from robo_eval_robot.snapshot import Snapshot
@@ -17,6 +18,12 @@ _EFFORT_SHARE: Final = 0.05
 _VELOCITY_SHARE: Final = 0.01
 _ABOVE_STANDSTILL: Final = 3.0
 _WINDOW: Final = 3
+_STOP_SHARES: Final = (1.0 / 3.0, 2.0 / 3.0, 1.0)
+"""Of the highest speed, from which a joint is stopped."""
+_FASTEST: Final = 3.0
+"""Times the slow speed that it is stopped from at most, if the file says nothing."""
+_REACHED: Final = 0.9
+"""Share of such a speed at which it is stopped, as a controller lags behind what is asked."""
 _CAUTION: Final = 0.5
 """Share of a limit on the change of a command that is used."""
 
@@ -30,6 +37,7 @@ class Aim:
         effort: N or N m.
         slow: Speed that it is to move at, m/s or rad/s.
         moving: Speed at which it counts as moving, m/s or rad/s.
+        fastest: Highest speed from which it is stopped, m/s or rad/s.
         unit: `m` or `rad`.
     """
 
@@ -37,12 +45,18 @@ class Aim:
     effort: float
     slow: float
     moving: float
+    fastest: float
     unit: str
 
     @property
     def force_unit(self) -> str:
         """Unit of the effort."""
         return "N" if self.unit == "m" else "N m"
+
+    def stops(self) -> list[Self]:
+        """The same at each speed from which it is stopped."""
+        speeds = [share * self.fastest for share in _STOP_SHARES]
+        return [replace(self, slow=speed, moving=_REACHED * speed) for speed in speeds]
 
 
 def aims(config: RobotConfig) -> dict[str, Aim]:
@@ -61,6 +75,7 @@ def aims(config: RobotConfig) -> dict[str, Aim]:
             slow=slow,
             # A controller of velocity or position lags behind what is asked.
             moving=slow if is_effort else 0.5 * (slow + still),
+            fastest=config.preflight.stop_velocity or min(_FASTEST * slow, limits.velocity),
             unit=limits.unit,
         )
     return found
@@ -168,3 +183,23 @@ class Speeds:
     def stand(self, joints: tuple[str, ...], limit: float) -> bool:
         """Whether joints are known to be slower than a limit."""
         return self.is_known and all(abs(self.of(name)) < limit for name in joints)
+
+
+def stood(states: Sequence[Snapshot], joint: str, limit: float) -> Snapshot:
+    """The first state from which on a joint stands, to the newest.
+
+    Args:
+        states: In their order; the joint stands in the newest.
+        joint: Its name.
+        limit: Velocity below which it stands, m/s or rad/s.
+    """
+    first = states[-1]
+    for before, state in reversed(list(pairwise(states))):
+        velocity = state.joints[joint].velocity
+        if velocity is None or not math.isfinite(velocity):
+            moved = state.joints[joint].position - before.joints[joint].position
+            velocity = moved * 1e9 / (state.stamp_ns - before.stamp_ns)
+        if abs(velocity) >= limit:
+            break
+        first = state
+    return first

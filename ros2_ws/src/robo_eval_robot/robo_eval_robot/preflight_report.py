@@ -7,6 +7,27 @@ from typing import Any
 
 
 @dataclass(slots=True, kw_only=True)
+class StopFinding:
+    """How one joint came to a standstill when a stop was asked for.
+
+    Attributes:
+        asked: Speed that was asked for, m/s or rad/s.
+        speed: How fast it moved, m/s or rad/s.
+        stop_s: From the state before the stop to the first in which it stands, seconds.
+        distance: How far it went meanwhile, m or rad.
+        expected_s: What the guard's ramp takes from that speed; None if efforts are told.
+        expected_distance: How far it goes, m or rad; None if efforts are told.
+    """
+
+    asked: float
+    speed: float
+    stop_s: float
+    distance: float
+    expected_s: float | None
+    expected_distance: float | None
+
+
+@dataclass(slots=True, kw_only=True)
 class JointFinding:
     """What one joint did.
 
@@ -16,6 +37,7 @@ class JointFinding:
         speed: How fast it then was along what was asked, m/s or rad/s.
         effort_ratio: Measured change of effort by the one asked for; None if not measured.
         stopped_s: How long after the last command it stood, by the driver alone, seconds.
+        stops: How it came to a standstill from each of three speeds.
     """
 
     joint: str
@@ -23,6 +45,7 @@ class JointFinding:
     speed: float | None = None
     effort_ratio: float | None = None
     stopped_s: float | None = None
+    stops: list[StopFinding] = field(default_factory=list)
 
 
 @dataclass(slots=True, kw_only=True)
