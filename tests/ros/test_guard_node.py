@@ -372,6 +372,43 @@ def test_a_flood_of_requests_delays_no_stop(scene: Scene) -> None:
     assert only_stop_commands(scene, since)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("asks", [True, False])
+def test_a_command_that_blocks_starves_no_stop(
+    tmp_path: Path, ros_environment: dict[str, str], asks: bool
+) -> None:
+    program = """
+import sys, time
+from robo_eval_robot import guard_node
+
+send = guard_node.GuardNode._send
+
+def blocks(self, command):
+    if any(command):
+        time.sleep(1000.0)
+    send(self, command)
+
+guard_node.GuardNode._send = blocks
+sys.exit(guard_node.main())
+"""
+    (tmp_path / "robot.yaml").write_text(ROBOT)
+    with contextlib.closing(Scene(tmp_path, ros_environment)) as scene:
+        arguments = ["-c", program, str(tmp_path / "robot.yaml")]
+        scene.guard = Child(arguments, ros_environment, tmp_path / "guard.txt")
+        scene.rig.send(set={"estop": False, "driver": True})
+        scene.until_state("READY")
+        since = scene.mark()
+        assert scene.call("enable", data=True)["success"]
+        scene.rig.send(set={"policy_hz": 100.0, "request": [1.5, -0.25]})
+        scene.rig.wait(lambda line: int(line.get("values", {}).get("passed", 0)) > 3, since)
+        if asks:
+            assert scene.call("stop")["success"]
+        # Without being asked it stops once the command has been on its way for ten cycles.
+        scene.stopped("operator_stop" if asks else "guard_overrun", since)
+        assert only_stop_commands(scene, since)
+        scene.rig.wait(lambda line: line.get("beat") == "guard", scene.mark())
+
+
 @pytest.mark.parametrize(
     "number", [signal.SIGSTOP, pytest.param(signal.SIGKILL, marks=pytest.mark.slow)]
 )

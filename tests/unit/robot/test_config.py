@@ -103,3 +103,43 @@ def test_a_plan_for_another_side_is_refused():
     ):
         with pytest.raises(InputError, match=said):
             check_robot(parse_plan(PLAN.replace(old, new), source="p"), config, "x")
+
+
+
+ARM = (Path(__file__).parents[3] / "ros2_ws/src/robo_eval_bringup/config/arm_twin.yaml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "field", "remedy"),
+    [
+        ("[-6.28, 6.28]", "[-360, 360]", "shoulder_pan_joint.limits.position_rad", "write 6.283"),
+        ("velocity_rad_s: 3.14", "velocity_rad_s: 180", "limits.velocity_rad_s", "write 3.142"),
+        ("acceleration_rad_s2: 15.0, ", "", "limits.acceleration_rad_s2", "add what its data"),
+        ("- elbow_joint", "- elbow_joit", "controller.joints.2", "did you mean 'elbow_joint'"),
+        ("interface: position", "interface: torque", "controller.interface", "position, velocity"),
+        ("type: revolute", "type: hinge", "shoulder_pan_joint.type", "revolute"),
+        ("/commands ", "/../joint_states ", "controller.topic", ""),
+        ("forward_position_controller/commands", "joint_states", "controller.topic", "another"),
+        ("forward_position_controller/commands", "policy/joint_command", "controller.topic", "name"),
+        ("driver/mode", "/arm0/safety/estop", "guard.estop.topic", "name another topic"),
+        ("standstill_velocity: 0.02", "standstill_velocity: 4", "standstill_velocity", "a lower"),
+    ],
+)
+def test_degrees_unknown_joints_and_contradictions_are_refused_with_a_remedy(
+    old: str, new: str, field: str, remedy: str
+) -> None:
+    assert old in ARM
+    with pytest.raises(InputError) as caught:
+        parse_robot(ARM.replace(old, new, 1), source="arm.yaml")
+    message = str(caught.value)
+    assert message.startswith("arm.yaml: ")
+    assert field in message
+    assert remedy in message
+    assert "\n" not in message
+
+
+def test_a_joint_that_turns_on_and_on_may_turn_far_and_fast() -> None:
+    text = ARM.replace("type: revolute", "type: continuous").replace("[-6.28, 6.28]", "[-99, 99]")
+    limits = parse_robot(text, source="x").limits("shoulder_pan_joint")
+    assert limits is not None
+    assert limits.high == 99.0

@@ -100,6 +100,13 @@ def test_of_a_silent_robot_only_silence_is_said() -> None:
     }
 
 
+def test_a_controller_of_another_interface_fails() -> None:
+    controller = ROBOT.controller.model_copy(update={"interface": "velocity"})
+    check = peers.controller(ROBOT.model_copy(update={"controller": controller}), heard())
+    assert check.passed is False
+    assert (COMMANDS in check.found, "controller.interface" in check.remedy) == (True, True)
+
+
 @given(rate_hz=st.floats(5.0, 500.0))
 def test_a_rate_passes_within_a_fifth(rate_hz: float) -> None:
     joints = [message(number, received_s=number / rate_hz) for number in range(50)]

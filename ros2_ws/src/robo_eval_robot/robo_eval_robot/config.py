@@ -24,6 +24,8 @@ Flag = Annotated[bool, Strict()]
 Topic = Annotated[str, Field(pattern=r"^/?[A-Za-z~][A-Za-z0-9_~/]*$")]
 """Name of a topic or service; without a leading slash it is below the robot's namespace."""
 Vector = tuple[float, float]
+_MOST_OF_A_HINGE: Final = 4.0 * math.pi
+"""Two turns either way, and two turns a second: a revolute joint beyond is told in degrees."""
 
 
 class SliderLimits(Section):
@@ -373,20 +375,39 @@ class RobotConfig(Section):
         if self.twin is not None and self.body != "twin":
             raise ValueError("twin: a physical robot has no such section; remove it")
         self._check_drive()
+        self._check_topics()
         still, slow = self.guard.stop.standstill_velocity, self.preflight.velocity
+        most = min(self.limited[name].velocity for name in self.commanded)
+        if still >= most:
+            raise ValueError(
+                f"guard.stop.standstill_velocity: {still:g} is no standstill: a commanded joint"
+                f" moves at {most:g} at most; give a lower one"
+            )
         if slow is not None and slow <= still:
             raise ValueError(
                 f"preflight.velocity: {slow:g} is a standstill by guard.stop.standstill_velocity"
                 f" {still:g}; give a higher one"
             )
         if (fastest := self.preflight.stop_velocity) is not None:
-            least, most = 3.0 * still, min(self.limited[name].velocity for name in self.commanded)
-            if not least < fastest <= most:
+            if not 3.0 * still < fastest <= most:
                 raise ValueError(
-                    f"preflight.stop_velocity: {fastest:g} must be above {least:g}, of which a third"
-                    f" is a standstill, and at most {most:g}, the lowest limit of a commanded joint"
+                    f"preflight.stop_velocity: {fastest:g} must be above {3.0 * still:g}, of which"
+                    f" a third is a standstill, and at most {most:g}, the lowest limit of a"
+                    " commanded joint"
                 )
         return self
+
+    def _check_topics(self) -> None:
+        state, told = self.state, {self.topic(POLICY_COMMAND): "the policy's requests"}
+        parts = {"imu": state.imu, "workspace": state.workspace, "wrench": state.wrench}
+        parts |= {"mode": state.mode}
+        named = {f"state.{key}.topic": part.topic for key, part in parts.items() if part}
+        named |= {"state.joint_states": state.joint_states}
+        named |= {"guard.estop.topic": self.guard.estop.topic}
+        for field, name in {**named, "controller.topic": self.controller.topic}.items():
+            if (topic := self.topic(name)) in told:
+                raise ValueError(f"{field}: {topic} is for {told[topic]}; name another topic")
+            told[topic] = field
 
     def _check_drive(self) -> None:
         if self.twin is None or (drive := self.twin.drive) is None:
@@ -487,12 +508,28 @@ def _joint(name: str, data: dict[str, Any]) -> Slider | Hinge:
     try:
         joint = kinds[kind].model_validate(data)
     except ValidationError as err:
-        raise ValueError(f"joints.{name}.{first_problem(err, kinds[kind])}") from err
+        problem = first_problem(err, kinds[kind])
+        if problem.endswith("is missing"):
+            problem += "; add what its data sheet and your risk assessment allow"
+        raise ValueError(f"joints.{name}.{problem}") from err
     if joint.limits is not None:
         low, high = next(iter(joint.limits.model_dump().values()))
         if not low < high or math.isnan(low):
             raise ValueError(f"joints.{name}.limits: the lower position {low} must be below {high}")
+        if kind == "revolute":
+            _check_radians(f"joints.{name}.limits", joint.limits)
     return joint
+
+
+def _check_radians(where: str, limits: SliderLimits | HingeLimits) -> None:
+    for key in ("position_rad", "velocity_rad_s"):
+        given = getattr(limits, key)
+        most = max(map(abs, given)) if isinstance(given, tuple) else given
+        if most > _MOST_OF_A_HINGE:
+            raise ValueError(
+                f"{where}.{key}: {most:g} looks like degrees: write {math.radians(most):.4g}, or"
+                " `type: continuous` if the joint really turns so far or so fast"
+            )
 
 
 def read_robot(path: Path) -> RobotConfig:

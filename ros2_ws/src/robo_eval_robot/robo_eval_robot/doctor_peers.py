@@ -79,6 +79,11 @@ def controller(config: RobotConfig, heard: Heard) -> Check:
             "load and activate the controller, or set controller.topic to the one it listens on"
         )
         return Check(name, passed=False, found=f"nobody listens on {topic}", remedy=remedy)
+    told = [word for word in ("position", "velocity", "effort") if word in topic]
+    if told and config.controller.interface not in told:
+        remedy = f"set controller.interface to {told[0]}, or controller.topic to another controller"
+        found = f"controller.interface is {config.controller.interface}, the topic {topic}"
+        return Check(name, passed=False, found=found, remedy=remedy)
     for taker in takers:
         if taker.type != COMMAND_TYPE:
             remedy = f"{COMMAND_TYPE} is sent; set controller.topic to a forward controller's"

@@ -204,15 +204,16 @@ class Guard:
         if isinstance(data, dict) and "episode_id" in data:
             self.episode_id = str(data["episode_id"] or "")[:200]
 
-    def cycle(self, now: float) -> Reaction:
+    def cycle(self, now: float, *, blocked_s: float = 0.0) -> Reaction:
         """Look at all ages, and go on stopping; at the configured rate.
 
         Args:
             now: Monotonic time, s.
+            blocked_s: How long a command has been on its way to the controller.
         """
         reaction = Reaction()
         if self.state in MOVING | STOPPED:
-            self._trip((*self._overrun(now), *self._watchdogs(now)), now, reaction)
+            self._trip((*self._overrun(now, blocked_s), *self._watchdogs(now)), now, reaction)
         self._cycle_at = now
         if self.state in STOPPED:
             self._keep_stopped(now, reaction)
@@ -453,12 +454,14 @@ class Guard:
             wrong += self.peers.silent_policy(now)
         return wrong
 
-    def _overrun(self, now: float) -> tuple[Violation, ...]:
+    def _overrun(self, now: float, blocked_s: float) -> tuple[Violation, ...]:
         limit_s = OVERRUN_PERIODS / self._config.cycle_hz
-        if self.state not in MOVING or self._cycle_at is None or now - self._cycle_at <= limit_s:
+        away_s = 0.0 if self._cycle_at is None else now - self._cycle_at
+        gap_s = max(away_s, blocked_s)
+        if self.state not in MOVING or gap_s <= limit_s:
             return ()
-        gap_s = now - self._cycle_at
-        text = f"The guard itself was not running for {gap_s:.3f} s."
+        what = "guard itself was not running" if away_s >= blocked_s else "controller took nothing"
+        text = f"The {what} for {gap_s:.3f} s."
         return (too_long(Code.GUARD_OVERRUN, text, gap_s, limit_s),)
 
 

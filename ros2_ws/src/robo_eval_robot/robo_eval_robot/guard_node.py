@@ -30,6 +30,7 @@ from robo_eval_robot.guard import Guard
 from robo_eval_robot.guard_author import Author, Origin
 from robo_eval_robot.guard_checks import Request
 from robo_eval_robot.guard_messages import health_message, incident_message, state_message
+from robo_eval_robot.guard_passing import Passing
 from robo_eval_robot.guard_state import MOVING, Answer, Reaction
 from robo_eval_robot.guard_watch import JointSample
 from robo_eval_robot.parameters import declare
@@ -66,6 +67,7 @@ class GuardNode:
         self._cycles = 0
         self._cycles_ms: deque[float] = deque(maxlen=int(robot.guard.cycle_hz))
         self._publish()
+        self._passing = Passing(self._send, robot.guard.command_age_s)
         self._subscribe()
         self._serve()
         self._now_and_then = [
@@ -181,7 +183,11 @@ class GuardNode:
         )
         origin = self._origin(info, self._guard.peers.requests)
         wall_ns, now = time.time_ns(), time.monotonic()
-        self._react(self._guard.request(request, wall_ns=wall_ns, now=now, origin=origin))
+        reaction = self._guard.request(request, wall_ns=wall_ns, now=now, origin=origin)
+        if reaction.command is not None and not reaction.stopped:
+            self._passing.put(reaction.command, now)
+            reaction.command = None
+        self._react(reaction)
 
     def _on_joint_state(self, message: Any) -> None:  # noqa: ANN401 - a ROS message
         sample = JointSample(
@@ -237,7 +243,7 @@ class GuardNode:
         if self._cycle_at is not None:
             self._cycles_ms.append((now - self._cycle_at) * 1e3)
         self._cycle_at = now
-        self._react(self._guard.cycle(now))
+        self._react(self._guard.cycle(now, blocked_s=self._passing.blocked_s(now)))
         # One timer for all: who hears the heartbeat knows that ages are looked at.
         self._cycles += 1
         for number, (cycles, callback) in enumerate(self._now_and_then):
@@ -301,6 +307,10 @@ class GuardNode:
             self.node.get_logger().error(f"{violation.code}: {violation.message}")
 
     def _command(self, command: Sequence[float]) -> None:
+        with self._passing.overtaken():
+            self._send(command)
+
+    def _send(self, command: Sequence[float]) -> None:
         self._commands.publish(Float64MultiArray(data=command))
 
     def _remove_power(self) -> None:
