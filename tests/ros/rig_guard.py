@@ -4,7 +4,7 @@ In: one object a line. `{"set": {...}}` changes what is published (see `Rig.valu
 `{"call": "enable", "data": true}` calls a service; `{"request": [..]}` asks once;
 `{"second": true}` opens a second publisher of the controller's topic; `{"event": "text"}`;
 `{"estop_there": false}` ends the emergency stop's publisher; `{"gate": true}` presses or releases a
-second one; `{"parameter": name, "to": 1.0}`.
+second one; `{"garbage": true}`; `{"parameter": name, "to": 1.0}`.
 Out: one object a line, each with `t`, seconds of the monotonic clock.
 """
 
@@ -174,6 +174,25 @@ class Rig:
             lambda future: note(refused=not future.result().results[0].successful)
         )
 
+    def spoil(self) -> None:
+        """Say what no driver and no policy means, on every topic."""
+        nan, inf = float("nan"), float("inf")
+        for names, numbers in (
+            ([], []),
+            (["slide"], [nan]),
+            (["slide", "turn"], [1.0]),
+            (["slide", "turn"], [nan, inf]),
+            (["slide", "slide"], [1.0, 1.0]),
+            (["x" * 100_000] * 10, [1e308] * 10),
+        ):
+            message = JointState(name=names, position=numbers, velocity=numbers, effort=numbers)
+            self.joints.publish(message)
+            self.requests.publish(message)
+        for text in ("", "{", "[" * 10_000, json.dumps({"episode_id": "y" * 100_000})):
+            self.events.publish(String(data=text))
+        for publisher in (self.policy, self.driver):
+            publisher.publish(Header(frame_id="z" * 100_000))
+
     def obey(self, order: dict[str, Any]) -> None:
         if "set" in order:
             self.values.update(order["set"])
@@ -197,6 +216,8 @@ class Rig:
             self.gate.publish(Bool(data=order["gate"]))
         if "parameter" in order:
             self.ask_parameter(order["parameter"], order["to"])
+        if "garbage" in order:
+            self.spoil()
         if "second" in order:
             self.second = self.node.create_publisher(
                 Float64MultiArray, self.command_topic, topics.reliable(1)

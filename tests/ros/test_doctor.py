@@ -78,6 +78,7 @@ def test_a_twin_passes_and_stops_by_itself(
     assert "50 Hz wanted" in checks["state rate"]["found"]
     assert checks["controller"]["found"].startswith("/twin0/twin listens on")
     assert "released" in checks["e-stop"]["found"]
+    assert checks["stops of cart_x"]["found"].count("from ") == 3
     assert "not running" in checks["guard"]["found"]
     assert "after the last command" in checks["preflight"]["found"]
 

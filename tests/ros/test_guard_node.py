@@ -373,6 +373,44 @@ def test_a_flood_of_requests_delays_no_stop(scene: Scene) -> None:
 
 
 @pytest.mark.slow
+def test_garbage_on_every_topic_stops_and_is_told_briefly(scene: Scene) -> None:
+    since = scene.mark()
+    scene.rig.send(garbage=True)
+    incident = scene.rig.wait(lambda line: "incident" in line, since)
+    assert incident["incident"].startswith(("command_", "state_"))
+    scene.rig.wait(lambda line: line.get("state") == "PROTECTIVE_STOP", since)
+    assert only_stop_commands(scene, since)
+    scene.rig.wait(lambda line: line.get("beat") == "guard", scene.mark())
+    lines = scene.rig.lines[since:]
+    assert all(len(line["message"]) < 1000 for line in lines if "incident" in line)
+
+
+@pytest.mark.slow
+def test_joint_states_of_best_effort_are_warned_of_once(
+    tmp_path: Path, ros_environment: dict[str, str], quick_twin: str
+) -> None:
+    (tmp_path / "robot.yaml").write_text(quick_twin)
+    rig = Path(__file__).with_name("rig_robot.py")
+    options = json.dumps({"best_effort": True, "controller": False})
+    with contextlib.ExitStack() as ending:
+        robot = Child([str(rig), options], ros_environment, tmp_path / "rig.txt")
+        ending.callback(robot.end)
+        arguments = ["-m", "robo_eval_robot.guard_node", str(tmp_path / "robot.yaml")]
+        guard = Child(arguments, ros_environment, tmp_path / "guard.txt")
+        ending.callback(guard.end)
+        until = time.monotonic() + DEADLINE_S
+        while "best effort" not in guard.errors.read_text():
+            guard.check()
+            assert time.monotonic() < until, guard.errors.read_text()
+            time.sleep(0.05)
+        time.sleep(1.2)  # it looks around twice a second
+    said = [line for line in guard.errors.read_text().splitlines() if "best effort" in line]
+    assert len(said) == 1
+    for part in ("/twin0/joint_states", "/twin0/", "set its reliability to reliable"):
+        assert part in said[0]
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("asks", [True, False])
 def test_a_command_that_blocks_starves_no_stop(
     tmp_path: Path, ros_environment: dict[str, str], asks: bool

@@ -105,7 +105,6 @@ def test_a_plan_for_another_side_is_refused():
             check_robot(parse_plan(PLAN.replace(old, new), source="p"), config, "x")
 
 
-
 ARM = (Path(__file__).parents[3] / "ros2_ws/src/robo_eval_bringup/config/arm_twin.yaml").read_text()
 
 
@@ -120,8 +119,13 @@ ARM = (Path(__file__).parents[3] / "ros2_ws/src/robo_eval_bringup/config/arm_twi
         ("type: revolute", "type: hinge", "shoulder_pan_joint.type", "revolute"),
         ("/commands ", "/../joint_states ", "controller.topic", ""),
         ("forward_position_controller/commands", "joint_states", "controller.topic", "another"),
-        ("forward_position_controller/commands", "policy/joint_command", "controller.topic", "name"),
-        ("driver/mode", "/arm0/safety/estop", "guard.estop.topic", "name another topic"),
+        (
+            "forward_position_controller/commands",
+            "policy/joint_command",
+            "controller.topic",
+            "name",
+        ),
+        ("forward_position_controller/commands", "/arm0/safety/estop", "controller.topic", "na"),
         ("standstill_velocity: 0.02", "standstill_velocity: 4", "standstill_velocity", "a lower"),
     ],
 )

@@ -860,3 +860,89 @@ def test_whatever_happens(
             # What was let go in motion is slowed down, and nothing else.
             assert bench.sent == [] or bench.state is GuardState.RUNNING or any(last)
         last = bench.sent[-1] if bench.sent else last
+
+
+WORD = st.one_of(
+    st.sampled_from(["slide", "turn", "free", "gripper", "", "running"]),
+    st.text(max_size=5),
+    st.just("x" * 1_000_000),
+)
+WORDS = st.lists(WORD, max_size=4) | st.just(["turn", "slide"])
+NUMBERS = st.lists(st.floats(), max_size=4) | st.lists(st.floats(-1.0, 1.0), min_size=2, max_size=2)
+STAMP = st.integers(-(2**31) * NS, 2**31 * NS)
+GARBAGE = st.one_of(
+    st.tuples(st.just("request"), WORDS, NUMBERS, STAMP),
+    st.tuples(st.just("joint_state"), WORDS, NUMBERS, NUMBERS, NUMBERS, STAMP),
+    st.tuples(st.just("pose"), st.floats(), st.floats(), st.floats()),
+    st.tuples(st.just("wrench"), st.floats(), st.floats()),
+    st.tuples(st.just("mode"), WORD),
+    st.tuples(st.just("event"), WORD),
+    st.tuples(st.just("estop"), st.booleans(), WORD),
+    st.tuples(st.just("power"), WORD),
+    st.tuples(st.just("cycle")),
+)
+
+
+def throw(bench: Bench, kind: str, *given_values: Any) -> None:
+    """One message of garbage on one of the guard's topics."""
+    guard, now = bench.guard, bench.now
+    if kind == "request":
+        names, values, age_ns = given_values
+        request = Request(names=names, values=values, stamp_ns=bench.wall_ns - age_ns)
+        bench.take(guard.request(request, wall_ns=bench.wall_ns, now=now))
+    elif kind == "joint_state":
+        names, positions, velocities, efforts, stamp_ns = given_values
+        sample = JointSample(
+            names=names,
+            positions=positions,
+            velocities=velocities,
+            efforts=efforts,
+            stamp_ns=stamp_ns,
+        )
+        bench.take(guard.joint_state(sample, now))
+    elif kind == "pose":
+        bench.take(guard.pose(given_values, now))  # type: ignore[arg-type]
+    elif kind == "wrench":
+        bench.take(guard.wrench(*given_values, now))
+    elif kind == "mode":
+        bench.take(guard.mode(given_values[0], now))
+    elif kind == "event":
+        guard.event(given_values[0])
+    elif kind == "estop":
+        bench.take(guard.estop(pressed=given_values[0], now=now, source=given_values[1][:32]))
+    elif kind == "power":
+        bench.take(guard.power_off_failed(given_values[0], now))
+    else:
+        bench.take(guard.cycle(now))
+
+
+@given(
+    interface=st.sampled_from(["position", "velocity", "effort"]),
+    excess=st.sampled_from(["stop", "clamp"]),
+    runs=st.booleans(),
+    messages=st.lists(st.tuples(st.floats(0.0, 0.05), GARBAGE), max_size=25),
+)
+def test_garbage_on_any_topic_moves_nothing_beyond_a_limit(
+    interface: str, excess: str, runs: bool, messages: list[tuple[float, tuple[Any, ...]]]
+) -> None:
+    """It raises nothing, commands only what is finite and within limits, and is told briefly."""
+    sensed = f"{WORKSPACE}{WRENCH}, mode: {{topic: mode, follows: [running]}}"
+    bench = Bench(robot(interface, f", on_excess: {excess}", sensed))
+    if runs:
+        bench.running()
+    for wait_s, (kind, *values) in messages:
+        bench.now += wait_s
+        before = bench.state
+        bench.sent.clear()
+        throw(bench, kind, *values)
+        for command in bench.sent:
+            assert all(map(math.isfinite, command))
+            # A position may be held where the robot is, beyond its range.
+            assert within(bench.robot, command) or interface == "position"
+        if before in {GuardState.INIT, GuardState.READY} and kind != "estop":
+            assert bench.state in {GuardState.INIT, GuardState.READY}
+            assert bench.sent == []
+        if before is not GuardState.RUNNING:
+            assert bench.state is not GuardState.RUNNING
+    assert all(len(trip.message) < 1000 for trip in bench.trips)
+    assert all(len(each.message) < 1000 for each in bench.guard.persisting(bench.now))

@@ -82,7 +82,6 @@ class Robot:
     def __post_init__(self) -> None:
         self.guard = SimpleNamespace(state="READY", cause="")
         self.latest = self.snapshot()
-        self.seen = [self.latest]
 
     def snapshot(self) -> Snapshot:
         effort = [force * self.effort_scale for force in self.forces()]
@@ -128,7 +127,6 @@ class Robot:
         self.ticks += 1
         self.now += TICK_S
         self.latest = self.snapshot()
-        self.seen.append(self.latest)
 
     # What the preflight sees of a link.
 
@@ -139,9 +137,6 @@ class Robot:
         while self.latest.stamp_ns <= after_ns:
             self.step()
         return self.latest
-
-    def since(self, stamp_ns: int) -> list[Snapshot]:
-        return [each for each in self.seen if each.stamp_ns >= stamp_ns]
 
     def request(self, values: list[float]) -> None:
         self.requests += 1
@@ -255,12 +250,12 @@ def test_time_and_distance_of_a_stop_are_told_for_three_speeds(
         times = [stop["stop_s"] for stop in joint["stops"]]
         assert times == sorted(times)
         for stop in joint["stops"]:
-            # The bench brakes by 20/s, and stands in the first state below 0.02 m/s.
+            # The bench brakes by 20/s; three states have to be below 0.02 m/s in the mean.
             speed, distance, ticks = stop["speed"], 0.0, 0
             while speed >= 0.02:
                 speed *= 1.0 - 20.0 * TICK_S
                 distance, ticks = distance + speed * TICK_S, ticks + 1
-            assert stop["stop_s"] == pytest.approx(ticks * TICK_S, abs=1.01 * TICK_S)
+            assert ticks * TICK_S <= stop["stop_s"] + 1e-9 <= (ticks + 3.1) * TICK_S
             assert stop["distance"] == pytest.approx(distance, rel=0.4)
             if interface == "effort":
                 assert stop["expected_s"] is stop["expected_distance"] is None
@@ -277,6 +272,13 @@ def test_without_a_word_the_stops_are_from_slow_motions(fly: Callable[..., dict[
     assert [stop["asked"] for stop in said["joints"][0]["stops"]] == pytest.approx(
         [0.06, 0.12, 0.18]
     )
+
+
+def test_a_stop_that_removes_power_is_not_asked_for(fly: Callable[..., dict[str, Any]]) -> None:
+    stop = {"within_s": 1.0, "category": 1, "power_off": "driver/power_off"}
+    said = fly(found := Robot(robot("velocity", guard={"stop": stop})))
+    assert (said["passed"], said["joints"][0]["stops"]) == (True, [])
+    assert topics.SAFETY_STOP not in found.calls
 
 
 def test_a_stop_that_takes_longer_than_promised_fails(fly: Callable[..., dict[str, Any]]) -> None:
@@ -348,14 +350,20 @@ def test_a_robot_that_falls_silent_is_lost(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_nothing_moves_unless_a_person_agrees(tmp_path: Path) -> None:
-    found = Robot(robot())
+    found = Robot(robot(preflight={"stop_velocity": 0.6}))
     with pytest.raises(PreflightError, match="was not confirmed"):
         preflight(
             found,  # type: ignore[arg-type]
             found.config,
             Nobody(),  # type: ignore[arg-type]
             tmp_path / "p.json",
-            ask=lambda text: not ("vertical axis falls" in text and "Is the robot clear" in text),
+            ask=lambda text: (
+                not (
+                    "from up to 0.6 m/s" in text
+                    and "vertical axis falls" in text
+                    and "Is the robot clear" in text
+                )
+            ),
         )
     assert (found.requests, found.ticks) == (0, 0)
 

@@ -376,6 +376,19 @@ class RobotConfig(Section):
             raise ValueError("twin: a physical robot has no such section; remove it")
         self._check_drive()
         self._check_topics()
+        self._check_speeds()
+        return self
+
+    def _check_topics(self) -> None:
+        told = {
+            self.topic(self.state.joint_states): "the joint states",
+            self.topic(self.guard.estop.topic): "the emergency stop",
+            self.topic(POLICY_COMMAND): "the policy's requests",
+        }
+        if (topic := self.topic(self.controller.topic)) in told:
+            raise ValueError(f"controller.topic: {topic} is for {told[topic]}; name another topic")
+
+    def _check_speeds(self) -> None:
         still, slow = self.guard.stop.standstill_velocity, self.preflight.velocity
         most = min(self.limited[name].velocity for name in self.commanded)
         if still >= most:
@@ -388,26 +401,12 @@ class RobotConfig(Section):
                 f"preflight.velocity: {slow:g} is a standstill by guard.stop.standstill_velocity"
                 f" {still:g}; give a higher one"
             )
-        if (fastest := self.preflight.stop_velocity) is not None:
-            if not 3.0 * still < fastest <= most:
-                raise ValueError(
-                    f"preflight.stop_velocity: {fastest:g} must be above {3.0 * still:g}, of which"
-                    f" a third is a standstill, and at most {most:g}, the lowest limit of a"
-                    " commanded joint"
-                )
-        return self
-
-    def _check_topics(self) -> None:
-        state, told = self.state, {self.topic(POLICY_COMMAND): "the policy's requests"}
-        parts = {"imu": state.imu, "workspace": state.workspace, "wrench": state.wrench}
-        parts |= {"mode": state.mode}
-        named = {f"state.{key}.topic": part.topic for key, part in parts.items() if part}
-        named |= {"state.joint_states": state.joint_states}
-        named |= {"guard.estop.topic": self.guard.estop.topic}
-        for field, name in {**named, "controller.topic": self.controller.topic}.items():
-            if (topic := self.topic(name)) in told:
-                raise ValueError(f"{field}: {topic} is for {told[topic]}; name another topic")
-            told[topic] = field
+        fastest = self.preflight.stop_velocity
+        if fastest is not None and not 3.0 * still < fastest <= most:
+            raise ValueError(
+                f"preflight.stop_velocity: {fastest:g} must be above {3.0 * still:g}, of which a"
+                f" third is a standstill, and at most {most:g}, the lowest limit of the joints"
+            )
 
     def _check_drive(self) -> None:
         if self.twin is None or (drive := self.twin.drive) is None:

@@ -26,7 +26,7 @@ def examine(
     *,
     tell: Callable[[str], None],
     estop: bool = False,
-    move: Callable[[], list[Check]] | None = None,
+    move: Callable[[], Check] | None = None,
 ) -> list[Check]:
     """Look at a robot and at this machine; nothing is published, and nothing moves before `move`.
 
@@ -54,7 +54,8 @@ def examine(
     if move is not None and all(check.passed is not False for check in checks):
         remedy = "end that guard: the preflight starts its own, as a run does"
         runs = Check("preflight", passed=False, found="a guard runs already", remedy=remedy)
-        checks += [runs] if heard.guard else move()
+        found = runs if heard.guard else move()
+        checks += [found, *found.parts]
     return checks
 
 

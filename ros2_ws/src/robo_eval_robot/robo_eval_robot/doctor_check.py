@@ -15,13 +15,15 @@ class Check:
         passed: Whether it is as it has to be; None for a note, which fails nothing.
         found: What was found.
         remedy: What to do; empty if nothing has to be done.
+        parts: What the same look found in detail, as lines that follow.
     """
 
     name: str
     passed: bool | None
     found: str
     remedy: str = ""
+    parts: tuple[Check, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """As JSON."""
-        return asdict(self)
+        return {key: value for key, value in asdict(self).items() if key != "parts"}

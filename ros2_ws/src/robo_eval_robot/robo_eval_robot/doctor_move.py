@@ -21,7 +21,7 @@ from robo_eval_robot.topics import of_session
 _NAME: Final = "preflight"
 
 
-def move(config: RobotConfig, robot_file: Path, ask: Callable[[str], bool]) -> list[Check]:
+def move(config: RobotConfig, robot_file: Path, ask: Callable[[str], bool]) -> Check:
     """Start a guard, play the preflight, and end the guard.
 
     Args:
@@ -48,14 +48,14 @@ def move(config: RobotConfig, robot_file: Path, ask: Callable[[str], bool]) -> l
                 )
             except (InputError, CheckFailedError) as err:
                 remedy = "docs/doctor.md says what each part of the preflight needs"
-                return [Check(_NAME, passed=False, found=str(err), remedy=remedy)]
+                return Check(_NAME, passed=False, found=str(err), remedy=remedy)
             finally:
                 link.close()
-    stops = [
+    stops = (
         Check(f"stops of {joint.joint}", passed=True, found=_stops(joint, config))
         for joint in report.joints
-    ]
-    return [Check(_NAME, passed=True, found=_said(report)), *stops]
+    )
+    return Check(_NAME, passed=True, found=_said(report), parts=tuple(stops))
 
 
 def _said(report: Report) -> str:
@@ -71,8 +71,10 @@ def _stops(finding: JointFinding, config: RobotConfig) -> str:
     """Time and distance to a standstill from each speed, with what the guard's ramp takes."""
     unit, told = config.limited[finding.joint].unit, []
     for stop in finding.stops:
-        text = f"from {stop.speed:.3g} {unit}/s in {stop.stop_s:.3f} s and {stop.distance:.3g} {unit}"
+        text = (
+            f"from {stop.speed:.3g} {unit}/s in {stop.stop_s:.3f} s and {stop.distance:.3g} {unit}"
+        )
         if stop.expected_s is not None:
             text += f" (ramp: {stop.expected_s:.3f} s, {stop.expected_distance:.3g} {unit})"
         told.append(text)
-    return "; ".join(told)
+    return "; ".join(told) or "none asked for: a stop of this category removes power"

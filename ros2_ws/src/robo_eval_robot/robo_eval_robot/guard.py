@@ -466,7 +466,7 @@ class Guard:
 
 
 def _power_stays(why: str) -> Violation:
-    return Violation(code=Code.POWER_OFF, message=f"The driver did not remove power: {why}")
+    return Violation(code=Code.POWER_OFF, message=f"The driver did not remove power: {why:.200}")
 
 
 def _sentences(violations: list[Violation]) -> str:

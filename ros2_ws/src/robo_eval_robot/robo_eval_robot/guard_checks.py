@@ -249,7 +249,7 @@ class RequestCheck:
     def _shape(self, request: Request) -> Violation | None:
         wanted = len(self._joints)
         if len(request.names) != wanted or set(request.names) != set(self._order):
-            named = ", ".join(request.names[:8]) or "no joint"
+            named = ", ".join(f"{name:.80}" for name in request.names[:8]) or "no joint"
             text = f"A request names {named} and not {', '.join(self._joints)}."
             return counted(Code.COMMAND_JOINTS, text, len(request.names), wanted, "joints")
         if (count := len(request.values)) != wanted:

@@ -19,6 +19,7 @@ from rclpy.context import Context
 from rclpy.duration import Duration
 from rclpy.event_handler import PublisherEventCallbacks, SubscriptionEventCallbacks
 from rclpy.node import Node
+from rclpy.qos import ReliabilityPolicy
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Bool, Float64MultiArray, Header, String
 from std_srvs.srv import SetBool, Trigger
@@ -62,6 +63,7 @@ class GuardNode:
         self._guard = Guard(robot, time.monotonic())
         self._said: tuple[object, ...] = ()
         self._estops: dict[str, str] = {}
+        self._is_warned = False
         self._last_stop_ns: int | None = None
         self._cycle_at: float | None = None
         self._cycles = 0
@@ -260,6 +262,7 @@ class GuardNode:
         self._estops = self._publishers_of(self._robot.guard.estop.topic)
         self._guard.peers.requests.nodes = self._publishers_of(topics.POLICY_COMMAND)
         self._guard.peers.beats.nodes = self._publishers_of(topics.POLICY_HEARTBEAT)
+        self._warn_of_best_effort()
         self._react(
             self._guard.graph(
                 publishers=publishers,
@@ -274,6 +277,19 @@ class GuardNode:
         """Name of the node by publisher."""
         found = self.node.get_publishers_info_by_topic(self._robot.topic(topic))
         return {bytes(each.endpoint_gid).hex(): _full_name(each) for each in found}
+
+    def _warn_of_best_effort(self) -> None:
+        """Say once why joint states that are published do not come."""
+        if self._is_warned or self._guard.joints.stamp_ns:
+            return
+        topic = self._robot.topic(self._robot.state.joint_states)
+        for each in self.node.get_publishers_info_by_topic(topic):
+            if each.qos_profile.reliability == ReliabilityPolicy.BEST_EFFORT:
+                self._is_warned = True
+                self.node.get_logger().warning(
+                    f"{topic}: {_full_name(each)} offers best effort, which a reliable subscriber"
+                    " does not hear; set its reliability to reliable"
+                )
 
     def _answering(self, ask: Callable[[float], Answer]) -> Callable[[Any, Any], Any]:
         def answer(_request: Any, response: Any) -> Any:  # noqa: ANN401 - ROS messages

@@ -5,13 +5,11 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from queue import SimpleQueue
 from typing import Final
 
-_WAITING: Final = 10
-"""As many as requests may wait to be judged."""
 _PATIENCE_S: Final = 0.005
 """How long a stop command waits for a request that is just being sent, so that none comes after."""
 
@@ -27,9 +25,9 @@ class Passing:
     def __init__(self, send: Callable[[Sequence[float]], None], age_s: float) -> None:
         self._send = send
         self._age_s = age_s
-        self._waiting: deque[tuple[float, Sequence[float]]] = deque(maxlen=_WAITING)
-        self._news = threading.Condition()
+        self._waiting: SimpleQueue[tuple[float, Sequence[float]]] = SimpleQueue()
         self._sending = threading.Lock()
+        self._overtaken = -math.inf
         self._since: float | None = None
         threading.Thread(target=self._pass_on, daemon=True).start()
 
@@ -40,15 +38,12 @@ class Passing:
             command: What to send.
             now: Monotonic time, s.
         """
-        with self._news:
-            self._waiting.append((now, command))
-            self._news.notify()
+        self._waiting.put((now, command))
 
     @contextmanager
     def overtaken(self) -> Iterator[None]:
         """Forget what waits, and send something else meanwhile."""
-        with self._news:
-            self._waiting.clear()
+        self._overtaken = time.monotonic()
         is_mine = self._sending.acquire(timeout=_PATIENCE_S)
         try:
             yield
@@ -67,12 +62,9 @@ class Passing:
 
     def _pass_on(self) -> None:
         while True:
-            with self._news:
-                self._news.wait_for(lambda: self._waiting)
+            at, command = self._waiting.get()
             with self._sending:
-                with self._news:
-                    at, command = self._waiting.popleft() if self._waiting else (-math.inf, ())
                 self._since = time.monotonic()
-                if self._since - at <= self._age_s:
+                if at > max(self._since - self._age_s, self._overtaken):
                     self._send(command)
                 self._since = None

@@ -97,7 +97,7 @@ class Peers:
         """That the robot does not follow commands, by what its driver says."""
         if self._mode is None or self.follows():
             return ()
-        text = f"The driver is in mode {self.mode!r}, in which the robot follows no commands."
+        text = f"The driver is in mode {self.mode!r:.80}, in which the robot follows no commands."
         return (Violation(code=Code.MODE, message=text),)
 
     def persisting(self, now: float) -> tuple[Violation, ...]:

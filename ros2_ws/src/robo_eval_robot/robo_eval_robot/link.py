@@ -233,10 +233,6 @@ class RobotLink:
         """The newest state; None before the first."""
         return self._snapshots[-1] if self._snapshots else None
 
-    def since(self, stamp_ns: int) -> list[Snapshot]:
-        """The states of a stamp and later, as far as they are kept."""
-        return [each for each in self._snapshots if each.stamp_ns >= stamp_ns]
-
     def next_snapshot(self, after_ns: int, seconds: float) -> Snapshot | None:
         """The newest state once one is stamped later than a time; None if none comes in time."""
         deadline = time.monotonic() + seconds

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Final, Self
 
 from robo_eval_robot.config import RobotConfig
@@ -183,23 +182,3 @@ class Speeds:
     def stand(self, joints: tuple[str, ...], limit: float) -> bool:
         """Whether joints are known to be slower than a limit."""
         return self.is_known and all(abs(self.of(name)) < limit for name in joints)
-
-
-def stood(states: Sequence[Snapshot], joint: str, limit: float) -> Snapshot:
-    """The first state from which on a joint stands, to the newest.
-
-    Args:
-        states: In their order; the joint stands in the newest.
-        joint: Its name.
-        limit: Velocity below which it stands, m/s or rad/s.
-    """
-    first = states[-1]
-    for before, state in reversed(list(pairwise(states))):
-        velocity = state.joints[joint].velocity
-        if velocity is None or not math.isfinite(velocity):
-            moved = state.joints[joint].position - before.joints[joint].position
-            velocity = moved * 1e9 / (state.stamp_ns - before.stamp_ns)
-        if abs(velocity) >= limit:
-            break
-        first = state
-    return first

@@ -13,7 +13,8 @@ class StopFinding:
     Attributes:
         asked: Speed that was asked for, m/s or rad/s.
         speed: How fast it moved, m/s or rad/s.
-        stop_s: From the state before the stop to the first in which it stands, seconds.
+        stop_s: From the state before the stop to that by which it stands, seconds; up to three
+            states more than it took.
         distance: How far it went meanwhile, m or rad.
         expected_s: What the guard's ramp takes from that speed; None if efforts are told.
         expected_distance: How far it goes, m or rad; None if efforts are told.
