@@ -406,7 +406,7 @@ def test_joint_states_of_best_effort_are_warned_of_once(
         time.sleep(1.2)  # it looks around twice a second
     said = [line for line in guard.errors.read_text().splitlines() if "best effort" in line]
     assert len(said) == 1
-    for part in ("/twin0/joint_states", "/twin0/", "set its reliability to reliable"):
+    for part in ("/twin0/joint_states: ", "set its reliability to reliable"):
         assert part in said[0]
 
 

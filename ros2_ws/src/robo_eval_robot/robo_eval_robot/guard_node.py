@@ -19,7 +19,6 @@ from rclpy.context import Context
 from rclpy.duration import Duration
 from rclpy.event_handler import PublisherEventCallbacks, SubscriptionEventCallbacks
 from rclpy.node import Node
-from rclpy.qos import ReliabilityPolicy
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Bool, Float64MultiArray, Header, String
 from std_srvs.srv import SetBool, Trigger
@@ -283,13 +282,9 @@ class GuardNode:
         if self._is_warned or self._guard.joints.stamp_ns:
             return
         topic = self._robot.topic(self._robot.state.joint_states)
-        for each in self.node.get_publishers_info_by_topic(topic):
-            if each.qos_profile.reliability == ReliabilityPolicy.BEST_EFFORT:
-                self._is_warned = True
-                self.node.get_logger().warning(
-                    f"{topic}: {_full_name(each)} offers best effort, which a reliable subscriber"
-                    " does not hear; set its reliability to reliable"
-                )
+        if said := topics.unheard(self.node, topic):
+            self._is_warned = True
+            self.node.get_logger().warning(f"{topic}: {said}")
 
     def _answering(self, ask: Callable[[float], Answer]) -> Callable[[Any, Any], Any]:
         def answer(_request: Any, response: Any) -> Any:  # noqa: ANN401 - ROS messages

@@ -15,7 +15,6 @@ from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.context import Context
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
-from rclpy.qos import ReliabilityPolicy
 from rclpy.signals import SignalHandlerOptions
 from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import Header, String
@@ -478,8 +477,7 @@ class RobotLink:
         remedy = "is the robot on, on this network, and ROS_DOMAIN_ID the same?"
         if found:
             remedy = f"{found[0].node_name} is there and says nothing"
-        if any(each.qos_profile.reliability == ReliabilityPolicy.BEST_EFFORT for each in found):
-            remedy = f"{found[0].node_name} offers best effort; set its reliability to reliable"
+        remedy = topics.unheard(self.node, full) or remedy
         return f"nothing arrives on {full} within {seconds:g} s; {remedy}"
 
     def _count_listeners(self) -> int:

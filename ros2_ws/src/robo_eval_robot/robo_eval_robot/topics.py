@@ -6,6 +6,7 @@ import secrets
 from typing import Final
 
 from builtin_interfaces.msg import Time
+from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
 
 from robo_eval_robot.config import POLICY_COMMAND as POLICY_COMMAND
@@ -63,6 +64,14 @@ def latched(depth: int) -> QoSProfile:
         reliability=ReliabilityPolicy.RELIABLE,
         durability=DurabilityPolicy.TRANSIENT_LOCAL,
     )
+
+
+def unheard(node: Node, topic: str) -> str:
+    """Who publishes what a reliable subscriber does not hear, with the remedy; empty if nobody."""
+    for each in node.get_publishers_info_by_topic(topic):
+        if each.qos_profile.reliability == ReliabilityPolicy.BEST_EFFORT:
+            return f"{each.node_name} offers best effort; set its reliability to reliable"
+    return ""
 
 
 def ns_of(stamp: Time) -> int:
