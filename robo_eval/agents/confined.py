@@ -172,6 +172,11 @@ class ConfinedPolicy:
         """
         return self._ask("the policy did not declare", self._limit_s, "declare", ())
 
+    @property
+    def queued_s(self) -> float:
+        """How long its process and this one were ready to run and had no processor, seconds."""
+        return 0.0 if self._process is None else self._process.queued_s
+
     def measures(self) -> dict[str, float]:
         """What the policy measured of itself since `reset`."""
         if self._process is None:

@@ -21,9 +21,16 @@ from robo_eval.conduct.steadiness import (
     start_deviations,
 )
 from robo_eval.core import door
-from robo_eval.core.kinds import EndReason, Side
+from robo_eval.core.kinds import LATE_COMPUTER, UNPLAYED, EndReason, Side
 from robo_eval.core.plan import TrialPlan
-from robo_eval.core.schedule import PlannedIds, injections_of, planned_ids, schedule, simulated_id
+from robo_eval.core.schedule import (
+    PlannedIds,
+    count_failed,
+    injections_of,
+    planned_ids,
+    schedule,
+    simulated_id,
+)
 from robo_eval.core.series import Series, shortened
 from robo_eval.log.directory import PREFLIGHT, ROBOT_FILE
 from robo_eval.log.evidence import Evidence, Pause, Rating
@@ -201,18 +208,20 @@ def _retried(log: Attempts, plan: TrialPlan) -> Iterator[Deviation]:
         return
     bases = set(log.base_ids[again].tolist())
     ended: dict[tuple[str, int], str] = {}
-    failed: defaultdict[str, int] = defaultdict(int)
+    past: defaultdict[str, list[EndReason]] = defaultdict(list)
     for row in np.flatnonzero([name in bases for name in log.base_ids]).tolist():
         end = str(log.ends[row])
         ended[log.base_ids[row], int(log.numbers[row])] = end
-        failed[log.base_ids[row]] += end in (EndReason.FAULT.value, EndReason.LOST.value)
+        if end in UNPLAYED:
+            past[log.base_ids[row]].append(EndReason(end))
     for side in plan.sides:
         rows = np.flatnonzero(again & log.on(side.value))
         if not len(rows):
             continue
         keys = zip(log.base_ids[rows], log.numbers[rows].tolist(), strict=True)
         before = [ended.get((name, number - 1), "an unknown end") for name, number in keys]
-        over = sum(failed[name] > plan.retries + 1 for name in set(log.base_ids[rows].tolist()))
+        tried = set(log.base_ids[rows].tolist())
+        over = sum(count_failed(past[name], side) > plan.retries + 1 for name in tried)
         yield log.deviation(
             "retried",
             rows,
@@ -264,8 +273,15 @@ def _uninjected(log: Attempts, plan: TrialPlan) -> Iterator[Deviation]:
 def _voids(
     log: Attempts, plan: TrialPlan, side: Side, rows: NDArray[np.intp], reasons: Sequence[str]
 ) -> Iterator[Deviation]:
-    yield log.deviation("void", rows, side=side.value, reasons=reasons)
-    foreign = [place for place, reason in enumerate(reasons) if reason not in plan.known_voids]
+    is_late = np.array([reason == LATE_COMPUTER for reason in reasons], dtype=np.bool_)
+    if is_late.any():
+        text = f"the plan's max_missed_ticks is {plan.max_missed_ticks}"
+        yield log.deviation("late_computer", rows[is_late], side=side.value, text=text)
+    if not is_late.all():
+        declared = [reason for reason in reasons if reason != LATE_COMPUTER]
+        yield log.deviation("void", rows[~is_late], side=side.value, reasons=declared)
+    known = plan.known_void_reasons
+    foreign = [place for place, reason in enumerate(reasons) if reason not in known]
     if foreign:
         yield log.deviation(
             "void_unplanned",

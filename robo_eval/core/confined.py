@@ -91,6 +91,14 @@ class Confined:
             return state.split()[0] in b"Tt"
         return False
 
+    @property
+    def queued_s(self) -> float:
+        """How long it and this process were ready to run and had no processor, seconds (Linux)."""
+        with contextlib.suppress(OSError, IndexError):
+            files = (Path(f"/proc/{pid}/schedstat") for pid in ("self", self._process.pid))
+            return sum(int(file.read_bytes().split()[1]) for file in files) / 1e9
+        return 0.0
+
     def end(self) -> None:
         """Kill it and what it has started; may be called again."""
         if self._process.pid is not None and self.is_alive:

@@ -98,6 +98,9 @@ class FaultBy(StrEnum):
     TIME = "time"
 
 
+LATE_COMPUTER: Final = "late_computer"
+"""Reason of a void attempt that no person declares: the computer came too late too often."""
+
 _UNSCORED = frozenset({EndReason.FAULT, EndReason.VOID, EndReason.LOST, EndReason.NO_VERDICT})
 
 UNPLAYED = frozenset(end.value for end in EndReason if not end.is_final)

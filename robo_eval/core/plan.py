@@ -15,7 +15,7 @@ from pydantic import Field, Strict, ValidationError, model_validator
 
 from robo_eval.core import defaults
 from robo_eval.core.errors import PlanError
-from robo_eval.core.kinds import Difficulty, Profile, Side
+from robo_eval.core.kinds import LATE_COMPUTER, Difficulty, Profile, Side
 from robo_eval.core.names import unknown_name
 from robo_eval.core.task import task_named, task_of
 from robo_eval.core.trials import TrialsPlan
@@ -359,7 +359,7 @@ class TrialPlan(Section):
     traces: Literal["first_and_failures", "first", "all", "none"] = "first_and_failures"
     """Which episodes leave a trace: the first of each cell, those and every failure, ..."""
     retries: Annotated[Count, Field(ge=0, le=10)] = 0
-    """How often an attempt that was lost or ended by a fault is tried again."""
+    """How often an attempt that ended by a fault, or was lost in simulation, is tried again."""
     decision_timeout_s: Annotated[float, Field(gt=0.0, le=86_400.0)] = 60.0
     """How long a policy may take for one action or one reset, seconds; then its process is ended
     and its episode is a fault by the policy."""
@@ -367,6 +367,9 @@ class TrialPlan(Section):
     """Disturbances provoked on a twin."""
     void_reasons: tuple[str, ...] = DEFAULT_VOID_REASONS
     """Reasons for which an operator may declare an attempt void."""
+    max_missed_ticks: Annotated[Count, Field(ge=0)] | None = defaults.MAX_MISSED_TICKS
+    """Control ticks an episode on a robot or twin may miss for another reason than its policy's
+    own time; more void it as `late_computer`. None never does."""
     blind: Annotated[bool, Strict()] = False
     """Whether the person at the robot sees codes instead of the policies' names."""
     judging: JudgingPlan = Field(default_factory=JudgingPlan)
@@ -446,6 +449,11 @@ class TrialPlan(Section):
             raise ValueError(f"seeds.shared: must be true, because `{what}` matches seeds")
         if self.stopping:
             self._check_stopping(self.stopping, names)
+        if LATE_COMPUTER in self.void_reasons:
+            raise ValueError(
+                f"void_reasons: {LATE_COMPUTER!r} is there without a plan, and no person's to"
+                " give; leave it out"
+            )
         return self
 
     def _check_trials(self, names: list[str]) -> None:
@@ -501,9 +509,9 @@ class TrialPlan(Section):
                 raise ValueError(f"stopping.compare: {unknown_name('policy', name, names)}")
 
     @property
-    def known_voids(self) -> tuple[str, ...]:
-        """Why an attempt may be void: for a reason of the plan, or for that of the guard."""
-        return (*self.void_reasons, OTHER_AUTHOR)
+    def known_void_reasons(self) -> tuple[str, ...]:
+        """Reasons an attempt may be void for: those of a person, the guard's, and what is measured."""
+        return (*self.void_reasons, OTHER_AUTHOR, LATE_COMPUTER)
 
     @property
     def says_help(self) -> bool:

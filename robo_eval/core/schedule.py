@@ -278,22 +278,39 @@ def remaining(
     Args:
         planned: The whole schedule.
         attempts: End reasons of the logged attempts by base id, oldest first.
-        retries: How often an attempt that was lost or ended by a fault is tried again.
+        retries: How often an attempt that `count_failed` counts is tried again.
 
     Returns:
         The episodes that were not played to their end: never tried, void (always tried again),
-        or lost and faulty while retries are left. One that only lacks its verdict was played.
+        or lost and faulty while retries are left. What a fault took away on a robot or twin is
+        always tried again, too. One that only lacks its verdict was played.
     """
     todo = []
     for episode in planned:
         past = attempts.get(episode.base_id, ())
         if any(reason.is_final for reason in past):
             continue
-        failed = sum(reason is not EndReason.VOID for reason in past)
-        if failed > retries:
+        if count_failed(past, episode.side) > retries:
             continue
         todo.append(replace(episode, attempt=len(past) + 1))
     return todo
+
+
+def count_failed(past: Iterable[EndReason], side: Side) -> int:
+    """How many attempts use up a plan's `retries`.
+
+    A loss on a robot or twin does not: there no policy dies with what is lost, as in simulation.
+
+    Args:
+        past: How they ended, none of them with a score.
+        side: Where they were played.
+
+    Example:
+        >>> count_failed([EndReason.LOST, EndReason.FAULT, EndReason.VOID], Side.TWIN)
+        1
+    """
+    excused = {EndReason.VOID} if side is Side.SIM else {EndReason.VOID, EndReason.LOST}
+    return sum(reason not in excused for reason in past)
 
 
 def lost_trials(

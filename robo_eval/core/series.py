@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from robo_eval.core.kinds import Arm, EndReason, Side
 from robo_eval.core.plan import StoppingPlan, TrialPlan
-from robo_eval.core.schedule import PlannedEpisode, remaining, schedule
+from robo_eval.core.schedule import PlannedEpisode, count_failed, remaining, schedule
 
 if TYPE_CHECKING:
     from robo_eval.stats.stopping import StopDecision
@@ -164,7 +164,7 @@ def _looks(plan: TrialPlan, rule: StoppingPlan, attempts: Attempts) -> list[Look
         wins = [0] * len(policies)
         is_known = True
         for planned in by_seed[index]:
-            verdict = _verdict(attempts.get(planned.base_id, ()), plan.retries)
+            verdict = _verdict(attempts.get(planned.base_id, ()), planned.side, plan.retries)
             if verdict == _OPEN:
                 return looks
             is_known &= verdict is not None
@@ -177,15 +177,14 @@ def _looks(plan: TrialPlan, rule: StoppingPlan, attempts: Attempts) -> list[Look
 _OPEN: Final = "open"
 
 
-def _verdict(past: Sequence[EndReason], retries: int) -> bool | str | None:
+def _verdict(past: Sequence[EndReason], side: Side, retries: int) -> bool | str | None:
     """Success of an episode; None if it never got a verdict, `open` if it still may."""
     for reason in past:
         if reason.is_scored:
             return reason is EndReason.SUCCESS
         if reason.is_final:
             return None
-    failed = sum(reason is not EndReason.VOID for reason in past)
-    return None if failed > retries else _OPEN
+    return None if count_failed(past, side) > retries else _OPEN
 
 
 def _decision(plan: TrialPlan, rule: StoppingPlan, looks: Sequence[Look]) -> StopDecision:

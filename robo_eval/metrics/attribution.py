@@ -358,7 +358,7 @@ def _voids(table: pd.DataFrame, plan: TrialPlan | None) -> list[Finding]:
     """Void attempts that nobody gave a reason for, or one that the plan does not name."""
     is_void = table["end_reason"] == EndReason.VOID.value
     rows = table.loc[is_void, ["episode_id", "end_detail"]].sort_values("episode_id")
-    known = None if plan is None or plan.imported is not None else plan.known_voids
+    known = None if plan is None or plan.imported is not None else plan.known_void_reasons
     found = []
     for name, detail in zip(rows["episode_id"], rows["end_detail"], strict=True):
         problem = None

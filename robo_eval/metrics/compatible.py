@@ -60,6 +60,10 @@ def incompatibilities(first: TrialPlan, second: TrialPlan) -> list[str]:
     if is_planned:
         voids = [_sorted(plan.void_reasons) for plan in (first, second)]
         found += _difference("void_reasons", *voids)
+        if set(first.sides) != {Side.SIM}:
+            found += _difference(
+                "max_missed_ticks", first.max_missed_ticks, second.max_missed_ticks
+            )
         found += _difference("judging.verdict", first.judging.verdict, second.judging.verdict)
         stops = [plan.stopping and plan.stopping.model_dump() for plan in (first, second)]
         found += _difference("stopping", *stops)

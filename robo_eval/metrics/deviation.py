@@ -15,6 +15,7 @@ KINDS: Final[Mapping[str, str]] = {
     "lost": "attempts lost",
     "fault": "attempts ended by a fault",
     "void": "attempts declared void",
+    "late_computer": "attempts void because the computer was late",
     "void_unplanned": "void attempts for a reason that is not in the plan",
     "injections": "planned injections that never began",
     "order": "episodes started in another order than planned",

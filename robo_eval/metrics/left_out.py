@@ -87,7 +87,7 @@ def left_out_of(
     out = main[main["end_reason"].isin([end.value for end in _ENDS])]
     if not len(out) or not (main["side"] != Side.SIM.value).all():
         return LeftOut(attempts=len(main), namesakes=namesakes)
-    known = () if plan is None or plan.imported is not None else plan.known_voids
+    known = () if plan is None or plan.imported is not None else plan.known_void_reasons
     excuses = [
         _excused(end, detail, by, known)
         for end, detail, by in zip(

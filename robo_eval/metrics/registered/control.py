@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
@@ -52,6 +52,35 @@ def control(body: Body) -> Iterator[Number]:
         note=f"in {worst.task}",
         detail=True,
     )
+
+
+@metric(
+    "command_latency",
+    group="Quality of control",
+    unit="s",
+    sides=PHYSICAL,
+    also={"command_latency_p99": "s", "command_latency_max": "s"},
+)
+def command_latency(body: Body) -> Iterator[Number]:
+    """Time from a command to the first state that shows it, the median of the episodes' medians.
+
+    `command_latency_p99` is the median of their 99th percentiles, `command_latency_max` the longest
+    of all. Where states do not measure what is commanded, there is none.
+    """
+    cells = body.episodes["control_quality"].tolist()
+    samples = [cell for cell in cells if isinstance(cell, Mapping)]
+    for name, measure, over_episodes in (
+        ("", "command_latency_p50_s", np.median),
+        ("command_latency_p99", "command_latency_p99_s", np.median),
+        ("command_latency_max", "command_latency_max_s", np.max),
+    ):
+        values = [sample[measure] for sample in samples if measure in sample]
+        if values:
+            n = len(values)
+            found = Estimate(
+                value=float(over_episodes(values)), n=n, method="counted", unit="s"
+            )
+            yield Number(name=name, estimate=found, rests_on=counted(n, "episode"))
 
 
 def _measured(family: str, found: MeasureResult) -> Iterator[Number]:

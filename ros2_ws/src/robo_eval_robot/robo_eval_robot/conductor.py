@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
@@ -12,7 +13,7 @@ from typing import Final
 from robo_eval.agents.confined import ConfinedPolicy
 from robo_eval.core.episode import Episode
 from robo_eval.core.errors import CheckFailedError, InputError, InterruptedRunError
-from robo_eval.core.kinds import EndReason
+from robo_eval.core.kinds import LATE_COMPUTER, EndReason
 from robo_eval.core.plan import TrialPlan
 from robo_eval.core.schedule import (
     PlannedEpisode,
@@ -22,7 +23,7 @@ from robo_eval.core.schedule import (
     remaining,
     schedule,
 )
-from robo_eval.core.series import next_block
+from robo_eval.core.series import due, next_block
 from robo_eval.core.stop_signals import StopFlag, stop_signals
 from robo_eval.log.directory import PREFLIGHT, TrialDirectory
 from robo_eval.log.pausing import is_paused
@@ -30,6 +31,7 @@ from robo_eval.log.planned_row import row_for
 from robo_eval.log.provenance import software
 from robo_eval.log.recovery import recover_trial
 from robo_eval.log.store import EpisodeStore
+from robo_eval.metrics.attribution import void_reason
 from robo_eval.metrics.scoring import SCORE_VERSION
 from robo_eval_robot.attempt import Attempt
 from robo_eval_robot.children import Children, children
@@ -58,6 +60,8 @@ _GHOST_S: Final = 30.0
 """How long the graph may show a process that was killed."""
 _RESTARTS: Final = 3
 """How often a process that dies is started again in one run."""
+_AGAIN: Final = 2
+"""How often an episode that was lost, or that a late computer voided, is tried again in one run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +140,7 @@ def run_physical(
             run.play_all()
         finally:
             run.note_rest()
-        is_all = not (set(trial.plan.sides) - {config.side})
+        is_all = not (set(trial.plan.sides) - {config.side} or run.is_open())
         trial.write_manifest(status="complete" if is_all else "interrupted", store=store)
         return PhysicalResult(
             planned=len(run.planned),
@@ -216,6 +220,7 @@ class _Run:
         self.played = 0
         logged = list(store.episodes())
         self._attempts = attempts_of(logged, config.side)
+        self._taken: Counter[str] = Counter()
         self._starts = Starts(self.planned, logged)
         self._drafts = drafts
         self._notebook = Notebook(trial.path, plan, self.planned, config.side, drafts)
@@ -232,6 +237,10 @@ class _Run:
     def unscored(self) -> int:
         """Planned episodes without a score."""
         return count_unscored(self.planned, self._attempts)
+
+    def is_open(self) -> bool:
+        """Whether another run would play something."""
+        return bool(due(self._trial.plan, self._config.side, self._attempts))
 
     def connect(self) -> None:
         """Wait for robot, guard and recorder; a process that ends meanwhile says why."""
@@ -280,6 +289,7 @@ class _Run:
     def _due(self) -> Sequence[PlannedEpisode]:
         plan = self._trial.plan
         todo = remaining(self.planned, self._attempts, retries=plan.retries)
+        todo = [one for one in todo if self._taken[one.base_id] <= _AGAIN]
         return next_block(plan, todo, self._attempts)
 
     def _play(self, planned: PlannedEpisode) -> Episode:
@@ -471,6 +481,8 @@ class _Run:
         self._drafts.logged(episode)
         self._starts.add(planned, episode)
         self._attempts[planned.base_id].append(episode.end_reason)
+        is_late = void_reason(episode.end_detail or "") == LATE_COMPUTER
+        self._taken[planned.base_id] += is_late or episode.end_reason is EndReason.LOST
         self.played += 1
         if self.on_progress is not None:
             done = sum(bool(self._attempts[p.base_id]) for p in self.planned)

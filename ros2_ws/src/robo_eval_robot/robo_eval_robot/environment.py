@@ -83,7 +83,7 @@ class RosRobotEnv(gymnasium.Env[Any, Any]):
         self._episodes = 0
         self.initial_state: dict[str, Any] = {}
         """Physical state the episode really started in."""
-        self.timing = Timing(self._adapter.tick_s)
+        self.timing = Timing(self._adapter.tick_s, config)
         """Of the episode, so far."""
 
     def reset(
@@ -165,7 +165,7 @@ class RosRobotEnv(gymnasium.Env[Any, Any]):
         """
         self._stagehand.let_go()
         self._link.enable()
-        self.timing = Timing(self._adapter.tick_s)
+        self.timing = Timing(self._adapter.tick_s, self.config)
         self._tick = 0
         # The newest state may be almost a period old; an action must meet the tick it is for.
         self._last = self._fresh()
@@ -183,13 +183,16 @@ class RosRobotEnv(gymnasium.Env[Any, Any]):
         """
         if not self._is_running or self._last is None:
             raise InputError("step: no episode runs; call reset() first")
-        self._link.request(self._adapter.command(action))
-        self.timing.requested()
+        command = self._adapter.command(action)
+        self._link.request(command)
+        self.timing.requested(command)
         snapshot = self._next_tick(self._last)
         self._tick += 1
+        arrived = self._link.snapshots_after(self._last.stamp_ns)
+        self.timing.answered(arrived)
         if snapshot is None:
             return self._stopped()
-        self.timing.observed(snapshot)
+        self.timing.observed(snapshot, arrived)
         self._last = snapshot
         state = self._adapter.state(snapshot, self._tick)
         terminated, truncated = self._adapter.is_over(state, self._tick)

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from robo_eval.agents.confined import PolicyError
 from robo_eval.core.errors import CheckFailedError, InterruptedRunError, TrialDirectoryError, said
-from robo_eval.core.kinds import EndReason, FaultBy
+from robo_eval.core.kinds import LATE_COMPUTER, EndReason, FaultBy
 from robo_eval.core.plan import OTHER_AUTHOR, Injection, TrialPlan
 from robo_eval.core.policy import Policy, aside, is_action
 from robo_eval.core.schedule import PlannedEpisode, injections_of, task_and_policy
@@ -94,7 +94,7 @@ def play_attempt(
         observation = _start(env, policy, policy_seed)
         initial = env.initial_state
         _play(env, observation, policy, injections_of(plan, planned), stagehand, played, check)
-        score = _score(plan, planned, played)
+        score = _score(plan, planned, played, env.timing.late_ticks)
     except InterruptedRunError as err:
         if start_ns is None:
             raise
@@ -255,13 +255,20 @@ def _play(
                 if injection.tick == tick:
                     _disturb(stagehand, injection)
                     played.injected.append((tick, injection))
+            queued_s = _queued_s(policy)
             action = policy.act(observation)
+            env.timing.queued(_queued_s(policy) - queued_s)
             observation, reward, played.terminated, played.truncated, played.info = _stepped(
                 env, action
             )
             if "end_reason" not in played.info:
                 played.rewards.append(float(reward))
             check()
+
+
+def _queued_s(policy: Policy) -> float:
+    """How long policy and conductor have waited for a processor, seconds; see `ConfinedPolicy`."""
+    return float(getattr(policy, "queued_s", 0.0))
 
 
 def _stepped(env: RosRobotEnv, action: Any) -> tuple[Any, Any, bool, bool, Any]:  # noqa: ANN401
@@ -290,7 +297,11 @@ def _disturb(stagehand: Stagehand, injection: Injection) -> None:
         stagehand.disturb(injection.fault, ticks=injection.ticks)
 
 
-def _score(plan: TrialPlan, planned: PlannedEpisode, played: _Played) -> Attempt:
+def _score(plan: TrialPlan, planned: PlannedEpisode, played: _Played, late_ticks: int) -> Attempt:
+    """How it ended; nobody's failure nor success if the computer was late too often."""
+    if plan.max_missed_ticks is not None and late_ticks > plan.max_missed_ticks:
+        text = f"{late_ticks} control ticks missed, {plan.max_missed_ticks} are allowed"
+        return Attempt(end_reason=EndReason.VOID, detail=f"{LATE_COMPUTER}: {text}")
     task, _ = task_and_policy(plan, planned)
     end_reason, quality, episode_return = score_played(
         task,

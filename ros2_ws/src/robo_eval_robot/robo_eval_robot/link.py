@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from array import array
 from collections import deque
@@ -112,9 +113,11 @@ class RobotLink:
         self.trips: deque[Trip] = deque(maxlen=_KEPT)
         self.heard: deque[dict[str, Any]] = deque(maxlen=_KEPT)
         """Events of others, such as the twin's."""
-        self._snapshots: deque[Snapshot] = deque(maxlen=_KEPT)
-        self._imus: deque[tuple[int, ImuReading]] = deque(maxlen=_KEPT)
-        self._waiting: deque[tuple[int, float, dict[str, JointReading]]] = deque(maxlen=_KEPT)
+        # A second at least: those that wait tell a late computer from states that were lost.
+        self._kept = max(_KEPT, math.ceil(config.state.rate_hz))
+        self._snapshots: deque[Snapshot] = deque(maxlen=self._kept)
+        self._imus: deque[tuple[int, ImuReading]] = deque(maxlen=self._kept)
+        self._waiting: deque[tuple[int, float, dict[str, JointReading]]] = deque(maxlen=self._kept)
         self._scene_ns = 0
         self._next_beat_s = 0.0
         often = max(_QUIET_S, config.guard.policy_heartbeat_s)
@@ -132,11 +135,14 @@ class RobotLink:
         )
         self._beats = node.create_publisher(Header, topics.POLICY_HEARTBEAT, topics.reliable(1))
         self._events = node.create_publisher(String, topics.EPISODE_EVENT, topics.latched(10))
-        node.create_subscription(
-            JointState, config.state.joint_states, self._on_joints, topics.reliable(10)
-        )
+        deep = topics.reliable(self._kept)
+        self._measured = [
+            node.create_subscription(JointState, config.state.joint_states, self._on_joints, deep)
+        ]
         if config.state.imu is not None:
-            node.create_subscription(Imu, config.state.imu.topic, self._on_imu, topics.reliable(10))
+            self._measured.append(
+                node.create_subscription(Imu, config.state.imu.topic, self._on_imu, deep)
+            )
         node.create_subscription(
             DiagnosticArray, topics.SAFETY_STATE, self._on_guard, topics.latched(1)
         )
@@ -237,13 +243,24 @@ class RobotLink:
         deadline = time.monotonic() + seconds
         while True:
             self._complete(time.monotonic())
-            newest = self.latest
-            if newest is not None and newest.stamp_ns > after_ns:
-                return newest
+            if self.latest is not None and self.latest.stamp_ns > after_ns:
+                self._catch_up()
+                return self.latest
             left = deadline - time.monotonic()
             if left <= 0.0:
                 return None
             self.spin(left)
+
+    def _catch_up(self) -> None:
+        """Take all states that wait: the executor hands over one at a time."""
+        for subscription in self._measured:
+            with subscription.handle:
+                while taken := subscription.handle.take_message(subscription.msg_type, False):
+                    subscription.callback(taken[0])
+
+    def snapshots_after(self, stamp_ns: int) -> list[Snapshot]:
+        """The newest states that are stamped later than a time, oldest first."""
+        return [one for one in self._snapshots if one.stamp_ns > stamp_ns]
 
     def forget_before(self, stamp_ns: int) -> None:
         """Take no state of an earlier scene for one of the new scene, nor half of one.
