@@ -33,7 +33,7 @@ PolicyFaults = Literal["missing", "failure"]
 """What an episode counts as that an error of the policy itself ended."""
 MAX_VOIDS: Final = 0.05
 """Share of attempts that may be void before a policy is flagged."""
-MAX_MISSED_TICKS: Final = 10
+MAX_MISSED_TICKS: Final = 4
 """Control ticks an episode on a robot may miss by a late computer before it is void."""
 PENALTIES: Final = ("unresolved_conflict", "loop", "chatter", "mode_collapse")
 """What can go wrong between roles, in the order penalties are given in."""

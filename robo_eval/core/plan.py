@@ -416,6 +416,14 @@ class TrialPlan(Section):
         return {**data, "trials": rules, "episodes": needed}
 
     @model_validator(mode="after")
+    def _check_reasons(self) -> Self:
+        if LATE_COMPUTER in self.void_reasons:
+            raise ValueError(
+                f"void_reasons: {LATE_COMPUTER!r} is measured and nobody's to give; leave it out"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _check(self) -> Self:
         names = [policy.name for policy in self.policies]
         check_apart("policies", names)
@@ -449,11 +457,6 @@ class TrialPlan(Section):
             raise ValueError(f"seeds.shared: must be true, because `{what}` matches seeds")
         if self.stopping:
             self._check_stopping(self.stopping, names)
-        if LATE_COMPUTER in self.void_reasons:
-            raise ValueError(
-                f"void_reasons: {LATE_COMPUTER!r} is there without a plan, and no person's to"
-                " give; leave it out"
-            )
         return self
 
     def _check_trials(self, names: list[str]) -> None:

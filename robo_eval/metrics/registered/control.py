@@ -77,9 +77,7 @@ def command_latency(body: Body) -> Iterator[Number]:
         values = [sample[measure] for sample in samples if measure in sample]
         if values:
             n = len(values)
-            found = Estimate(
-                value=float(over_episodes(values)), n=n, method="counted", unit="s"
-            )
+            found = Estimate(value=float(over_episodes(values)), n=n, method="counted", unit="s")
             yield Number(name=name, estimate=found, rests_on=counted(n, "episode"))
 
 

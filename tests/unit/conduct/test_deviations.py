@@ -166,6 +166,9 @@ def test_retries_say_what_they_came_after() -> None:
     assert "void_unplanned" not in told
     often = ended(again(rows[1], 3), EndReason.LOST, "again")
     told = found([*rows, *more[:2], often, again(rows[1], 4), more[3]], plan)
+    assert told["retried"].text == "", "what was lost on a twin is played again anyway"
+    faults = [ended(again(rows[1], n), EndReason.FAULT, fault.format(n)) for n in (2, 3)]
+    told = found([*rows, more[0], *faults, again(rows[1], 4), more[3]], plan)
     assert told["retried"].text == "1 tried more often than the plan's `retries` allows"
 
 
@@ -226,6 +229,38 @@ def test_a_void_reason_the_plan_does_not_name_is_a_finding_of_its_own() -> None:
 
     audit = [str(finding) for finding in summarise(table_of(rows, plan), plan).findings]
     assert any(rows[4].episode_id in text and "'the cat: walked in'" in text for text in audit)
+
+
+def test_voids_by_a_late_computer_are_listed_apart_and_count_in_the_share() -> None:
+    plan = plan_of("max_missed_ticks: 3")
+    rows = rows_of(plan)
+    detail = "late_computer: 7 control ticks missed, 3 are allowed"
+    more = [again(rows[4])]
+    rows[4] = ended(rows[4], EndReason.VOID, detail)
+    told = found([*rows, *more], plan)
+    assert (told["late_computer"].count, told["late_computer"].text) == (
+        1,
+        "the plan's max_missed_ticks is 3",
+    )
+    assert told["late_computer"].episodes == (rows[4].episode_id,)
+    assert not {"void", "void_unplanned"} & told.keys()
+    rows[5] = ended(rows[5], EndReason.VOID, "interrupted")
+    told = found([*rows, *more], plan)
+    assert (told["void"].count, told["void"].reasons) == (1, {"interrupted": 1})
+    from robo_eval.metrics.summary import summarise
+
+    summary = summarise(table_of([*rows, *more], plan), plan)
+    assert not [str(finding) for finding in summary.findings if "void" in str(finding)]
+    by_reason = [
+        (one.case, one.estimate.value) for one in summary.numbers if one.name == "voids_twin"
+    ]
+    assert ("late_computer", 1.0) in by_reason
+    (rate,) = [
+        one
+        for one in summary.numbers
+        if one.name == "void_rate_twin" and one.policy == rows[4].policy
+    ]
+    assert "of 9 attempts" in rate.rests_on
 
 
 def test_the_order_of_starts_is_compared_with_the_plan() -> None:

@@ -217,3 +217,19 @@ def test_axes_are_no_novelty_then_each_alone_then_their_pairs():
         "t0-delay_0.05+friction_0.1",
     ]
     assert parse_plan(locked_text(plan), source="p") == plan
+
+
+def test_a_late_computer_is_no_reason_that_a_plan_names():
+    assert parse_plan(GOOD, source="p").known_void_reasons[-1] == "late_computer"
+    with pytest.raises(PlanError, match=r"void_reasons: .*'late_computer'.*leave it out"):
+        parse_plan(GOOD + "void_reasons: [late_computer]\n", source="p")
+
+
+@pytest.mark.parametrize(("given", "told"), [("0", 0), ("null", None)])
+def test_how_late_a_computer_may_be_is_part_of_the_plan(given, told):
+    plan = parse_plan(GOOD + f"max_missed_ticks: {given}\n", source="p")
+    assert plan.max_missed_ticks == told
+    assert parse_plan(locked_text(plan), source="plan.yaml") == plan
+    for wrong in ("-1", "1.5", "many"):
+        with pytest.raises(PlanError, match="max_missed_ticks"):
+            parse_plan(GOOD + f"max_missed_ticks: {wrong}\n", source="p")

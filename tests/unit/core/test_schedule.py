@@ -85,6 +85,20 @@ def test_remaining_retries_what_has_no_score():
     assert [e.base_id for e in remaining(planned, attempts, retries=0)] == [ids[1], ids[5]]
 
 
+def test_what_a_fault_took_away_on_a_robot_is_always_played_again():
+    planned = schedule(plan_with(order="blocked", sides="[sim, twin]"), Side.TWIN)[:4]
+    ids = [e.base_id for e in planned]
+    attempts = {
+        ids[0]: [EndReason.LOST] * 7,
+        ids[1]: [EndReason.LOST, EndReason.SUCCESS],
+        ids[2]: [EndReason.LOST, EndReason.FAULT],  # of the policy, say, which gets no second try
+        ids[3]: [EndReason.LOST, EndReason.VOID],
+    }
+    left = remaining(planned, attempts, retries=0)
+    assert [(e.base_id, e.attempt) for e in left] == [(ids[0], 8), (ids[3], 3)]
+    assert [e.base_id for e in remaining(planned, attempts, retries=1)] == [ids[0], ids[2], ids[3]]
+
+
 @given(st.integers(0, 2**31 - 1))
 def test_policy_seed_is_valid_and_not_the_seed_of_the_environment(seed):
     assert 0 <= policy_seed(seed) < 2**31

@@ -186,6 +186,20 @@ def test_nobody_is_named_where_too_many_verdicts_are_missing():
     assert "nobody is named" in found.text
 
 
+def test_the_rule_waits_for_an_episode_that_was_lost_on_a_robot():
+    plan = plan_of(PLAN + "sides: [twin]\n")
+    attempts = {
+        planned.base_id: [EndReason.SUCCESS]
+        for planned in schedule(plan, Side.TWIN)
+        if planned.index < 3
+    }
+    first = next(p for p in schedule(plan, Side.TWIN) if p.policy == p.index == 0)
+    attempts[first.base_id] = [EndReason.LOST]
+    assert (series_of(plan, attempts).n, series_of(plan, attempts).n_missing) == (0, 0)
+    attempts[first.base_id] = [EndReason.LOST, EndReason.SUCCESS]
+    assert (series_of(plan, attempts).n, series_of(plan, attempts).n_missing) == (3, 0)
+
+
 def test_a_missing_verdict_ends_a_seed_without_a_look_though_retries_are_left():
     plan = plan_of(retries=5)
     attempts = played(plan, ours_wins, seeds=range(3))

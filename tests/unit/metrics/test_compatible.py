@@ -50,6 +50,13 @@ def test_a_field_that_matters_is_named_with_both_values(name):
     assert found.startswith(text)
 
 
+def test_how_late_a_computer_may_be_matters_where_it_can_be_late():
+    late = {"max_missed_ticks": 7}
+    assert incompatibilities(plan(), plan(**late)) == []
+    (found,) = incompatibilities(plan(sides=["twin"]), plan(sides=["twin"], **late))
+    assert found.startswith("max_missed_ticks: ")
+
+
 TRIALS = {"count": 3, "episodes": 8, "onset": [2, 3]}
 
 

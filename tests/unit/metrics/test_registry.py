@@ -49,7 +49,15 @@ def table(side: str = "real") -> pd.DataFrame:
                     "start_ns": i * HOUR_NS,
                     "duration_s": 3600.0,
                     "exposure_s": 3600.0 if is_body else 0.0,
-                    "control_quality": {"error_mm": 1.0 + i % 8} if is_body else None,
+                    "control_quality": {
+                        "error_mm": 1.0 + i % 8,
+                        **{
+                            f"command_latency_{name}_s": 0.01 * (1 + i % 3)
+                            for name in ("p50", "p99", "max")
+                        },
+                    }
+                    if is_body
+                    else None,
                 }
             )
     return pd.DataFrame(rows)
@@ -114,6 +122,24 @@ def test_every_metric_tells_its_number_of_this_trial(side: str) -> None:
         one.name_on(side) for one in own.values() if side in one.sides and one.name not in none
     }
     assert expected <= told
+
+
+def test_latency_is_told_of_the_episodes_that_measured_it() -> None:
+    own = table()
+    own.loc[own["side"] == "real", "control_quality"] = [
+        {f"command_latency_{name}_s": 0.01 * (i + 1) * factor
+         for name, factor in (("p50", 1.0), ("p99", 2.0), ("max", 3.0))} if i < 3 else {}
+        for i in range(24)
+    ]  # fmt: skip
+    numbers = summarise(own, config=MetricConfig(resamples=200), evidence=evidence()).numbers
+    told = {one.name: one for one in numbers if one.name.startswith("command_latency")}
+    values = {name: (round(one.estimate.value or 0.0, 6), one.rests_on)
+              for name, one in told.items()}  # fmt: skip
+    assert values == {
+        "command_latency": (0.02, "3 episodes"),
+        "command_latency_p99": (0.04, "3 episodes"),
+        "command_latency_max": (0.09, "3 episodes"),
+    }
 
 
 def test_the_order_of_rows_moves_no_number() -> None:

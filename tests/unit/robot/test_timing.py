@@ -182,12 +182,19 @@ def test_a_command_that_was_overtaken_counts_for_nothing(clock: list[float]) -> 
 
 @pytest.mark.parametrize("effort", [None, float("nan")])
 def test_what_is_not_measured_has_no_latency(clock: list[float], effort: float | None) -> None:
-    events = [(0.0, "shows", effort), (0.1, "asks", 0.0), (0.2, "asks", 5.0), (1.0, "shows", effort)]
+    events = [
+        (0.0, "shows", effort),
+        (0.1, "asks", 0.0),
+        (0.2, "asks", 5.0),
+        (1.0, "shows", effort),
+    ]
     assert latencies(clock, events) == {}
 
 
 def test_a_command_that_changes_nothing_or_is_no_number_is_not_waited_for(
     clock: list[float],
 ) -> None:
-    asks = [(0.1 * i, "asks", value) for i, value in enumerate((1.0, 1.0, 1.0 + 1e-200, float("nan")))]
+    asks = [
+        (0.1 * i, "asks", value) for i, value in enumerate((1.0, 1.0, 1.0 + 1e-200, float("nan")))
+    ]
     assert latencies(clock, [(0.0, "shows", 0.0), *asks, (1.0, "shows", 1.0)]) == {}

@@ -253,10 +253,11 @@ class RobotLink:
 
     def _catch_up(self) -> None:
         """Take all states that wait: the executor hands over one at a time."""
-        for subscription in self._measured:
-            with subscription.handle:
-                while taken := subscription.handle.take_message(subscription.msg_type, False):
-                    subscription.callback(taken[0])
+        is_raw = False
+        for one in self._measured:
+            with one.handle:
+                while taken := one.handle.take_message(one.msg_type, is_raw):
+                    one.callback(taken[0])
 
     def snapshots_after(self, stamp_ns: int) -> list[Snapshot]:
         """The newest states that are stamped later than a time, oldest first."""

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+import numpy as np
+
 from robo_eval.core.errors import CheckFailedError
 from robo_eval.log.files import write_atomically
 from robo_eval.log.notes import iso_time
@@ -21,7 +23,6 @@ from robo_eval_robot.preflight_motion import TOO_FAST, Aim, Push, Speeds, aims
 from robo_eval_robot.preflight_report import JointFinding, Report, StopFinding
 from robo_eval_robot.snapshot import Snapshot
 from robo_eval_robot.stagehand import Stagehand
-from robo_eval_robot.timing import quantile
 
 _REST_S: Final = 0.4
 """How long the robot is asked for nothing first, while requests and answers are timed."""
@@ -155,8 +156,8 @@ class _Flight:
         times, report = self._round_trips, self.report
         report.requests = len(times)
         if times:
-            report.round_trip_p50_s = quantile(times, 0.5)
-            report.round_trip_p99_s = quantile(times, 0.99)
+            report.round_trip_p50_s = float(np.quantile(times, 0.5))
+            report.round_trip_p99_s = float(np.quantile(times, 0.99))
 
     # Phases ------------------------------------------------------------------------------------
 
