@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from rclpy.duration import Duration
 from sensor_msgs.msg import Imu, JointState
 
 from robo_eval_robot import topics
@@ -97,3 +98,25 @@ def test_what_the_dead_said_last_is_not_said_by_their_successors(link: RobotLink
     assert link.latest is None
     assert not link.wait(lambda: link.next_snapshot(-1, 0.0) is not None, 0.3)
     assert not link.is_silent("twin", anew=True), "its successor has not spoken yet"
+
+
+def test_states_that_wait_are_all_taken_and_the_policy_sees_the_newest(link: RobotLink) -> None:
+    """A conductor that got no processor for a while is late, and no state was lost."""
+    state, config = topics.reliable(50), link.config
+    assert config.state.imu is not None
+    robot = link.node.create_publisher(JointState, config.state.joint_states, state)
+    sensor = link.node.create_publisher(Imu, config.state.imu.topic, state)
+    for publisher in (robot, sensor):
+        assert link.wait(lambda one=publisher: one.get_subscription_count() > 0, 60.0)
+    names, stamps = list(config.joints), [i * S for i in range(1, 31)]
+    for stamp in stamps:
+        joints, lean = JointState(name=names, position=[0.0] * len(names)), Imu()
+        joints.header.stamp = lean.header.stamp = topics.time_of(stamp)
+        sensor.publish(lean)
+        robot.publish(joints)
+    for publisher in (robot, sensor):
+        assert publisher.wait_for_all_acked(Duration(seconds=60.0))
+    snapshot = link.next_snapshot(0, 60.0)
+    assert snapshot is not None
+    assert snapshot.stamp_ns == stamps[-1]
+    assert [one.stamp_ns for one in link.snapshots_after(stamps[9])] == stamps[10:]
