@@ -33,6 +33,7 @@ tasks: [{{env: RoboEval/CartPole3D-v0, kwargs: {{balls: 0}}, levels: [0]}}]
 policies: [balancer]
 episodes: {episodes}
 sides: [sim, twin]
+max_missed_ticks: null
 """
 HOUR_S = 3600.0
 LONG = 1000

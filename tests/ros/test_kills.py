@@ -43,6 +43,7 @@ tasks: [{{env: RoboEval/CartPole3D-v0, kwargs: {{balls: 0}}, levels: [0]}}]
 policies: [random]
 episodes: {EPISODES}
 sides: [sim, twin]
+max_missed_ticks: null
 retries: 10
 """
 HARD = (signal.SIGKILL,)

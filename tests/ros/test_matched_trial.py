@@ -34,6 +34,7 @@ episodes: 1
 # ten times as near to upright as most, at both levels, and so it falls 0.7 s later.
 seeds: {first: 1813}
 sides: [sim, twin]
+max_missed_ticks: null
 order: interleaved
 metrics: {resamples: 200}
 injections:
@@ -47,6 +48,7 @@ tasks: [{env: RoboEval/CartPole3D-v0, kwargs: {balls: 0}, levels: [0]}]
 policies: [balancer]
 episodes: 2
 sides: [sim, twin]
+max_missed_ticks: null
 """
 HANGS = """
 import time

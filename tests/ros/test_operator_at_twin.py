@@ -28,6 +28,7 @@ tasks: [{env: RoboEval/CartPole3D-v0, kwargs: {balls: 0}, levels: [9]}]
 policies: [random, nothing]
 episodes: 2
 sides: [sim, twin]
+max_missed_ticks: null
 order: interleaved
 blind: true
 judging: {verdict: operator, milestones: [stood up]}

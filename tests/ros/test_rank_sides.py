@@ -31,6 +31,7 @@ tasks:
 policies: [nothing, random]
 episodes: 3
 sides: [sim, twin]
+max_missed_ticks: null
 order: interleaved
 metrics: {resamples: 200}
 """

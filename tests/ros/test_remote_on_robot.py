@@ -23,6 +23,7 @@ policies:
     kwargs: {url: "URL", timeout_s: 3.0}
 episodes: EPISODES
 sides: [sim, twin]
+max_missed_ticks: null
 """
 DIES = """
 import os

@@ -23,6 +23,7 @@ tasks: [{env: RoboEval/CartPole3D-v0, kwargs: {balls: 0}, levels: [0]}]
 policies: [balancer]
 episodes: 2
 sides: [sim, twin]
+max_missed_ticks: null
 blind: true
 injections: [{fault: estop, episode: 1, level: 0, policy: balancer, tick: 100}]
 """
@@ -32,6 +33,7 @@ tasks: [{env: RoboEval/CartPole3D-v0, kwargs: {balls: 0}, levels: [0]}]
 policies: [balancer]
 episodes: 3
 sides: [sim, twin]
+max_missed_ticks: null
 """
 
 

@@ -135,14 +135,16 @@ class RobotLink:
         )
         self._beats = node.create_publisher(Header, topics.POLICY_HEARTBEAT, topics.reliable(1))
         self._events = node.create_publisher(String, topics.EPISODE_EVENT, topics.latched(10))
-        deep = topics.reliable(self._kept)
-        self._measured = [
-            node.create_subscription(JointState, config.state.joint_states, self._on_joints, deep)
+        heard: list[tuple[Any, str, Callable[[Any], None]]] = [
+            (JointState, config.state.joint_states, self._on_joints)
         ]
         if config.state.imu is not None:
-            self._measured.append(
-                node.create_subscription(Imu, config.state.imu.topic, self._on_imu, deep)
-            )
+            heard.append((Imu, config.state.imu.topic, self._on_imu))
+        deep = topics.reliable(self._kept)
+        self._measured = [
+            (node.create_subscription(kind, topic, callback, deep), callback)
+            for kind, topic, callback in heard
+        ]
         node.create_subscription(
             DiagnosticArray, topics.SAFETY_STATE, self._on_guard, topics.latched(1)
         )
@@ -254,10 +256,10 @@ class RobotLink:
     def _catch_up(self) -> None:
         """Take all states that wait: the executor hands over one at a time."""
         is_raw = False
-        for one in self._measured:
+        for one, callback in self._measured:
             with one.handle:
                 while taken := one.handle.take_message(one.msg_type, is_raw):
-                    one.callback(taken[0])
+                    callback(taken[0])
 
     def snapshots_after(self, stamp_ns: int) -> list[Snapshot]:
         """The newest states that are stamped later than a time, oldest first."""
