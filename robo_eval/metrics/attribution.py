@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robo_eval.core.defaults import SEVERITIES
-from robo_eval.core.kinds import EndReason, Side
+from robo_eval.core.kinds import LATE_COMPUTER, EndReason, Side
 from robo_eval.core.units import DAY_NS
 from robo_eval.log.evidence import Evidence, Fault, Incident, Rating, Repair
 from robo_eval.log.incident_log import PLAYED
@@ -365,7 +365,7 @@ def _voids(table: pd.DataFrame, plan: TrialPlan | None) -> list[Finding]:
         if not detail:
             problem = "without a reason (column 'end_detail')"
         elif known is not None and void_reason(str(detail)) not in known:
-            names = ", ".join(known) or "none"
+            names = ", ".join(name for name in known if name != LATE_COMPUTER) or "none"
             problem = f"for {str(detail)!r:.60}, which is none of the plan's reasons ({names})"
         if problem is not None:
             where = f"episodes: {name}"
