@@ -513,7 +513,7 @@ class TrialPlan(Section):
 
     @property
     def known_void_reasons(self) -> tuple[str, ...]:
-        """Reasons an attempt may be void for: those of a person, the guard's, and what is measured."""
+        """Reasons an attempt may be void for: a person's, the guard's, and what is measured."""
         return (*self.void_reasons, OTHER_AUTHOR, LATE_COMPUTER)
 
     @property
