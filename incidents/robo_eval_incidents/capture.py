@@ -290,7 +290,7 @@ class Capturing:
 
     def _attach(self, incident: Incident, scene: Scene, causes: Sequence[Cause]) -> None:
         """Cut out the trace around an event; if that fails, the draft says why."""
-        if scene.trace is None or _has_piece(incident):
+        if scene.trace is None or piece_of(incident) is not None:
             return
         start_ns, end_ns = window_of(causes)
         out = self._folder / EVIDENCE / f"{incident.incident_id}.mcap"
@@ -350,12 +350,15 @@ def _is_untouched(incident: Incident) -> bool:
     )
 
 
-def _has_piece(incident: Incident) -> bool:
-    """Whether the trace around an incident was cut out, here or at another station."""
+def piece_of(incident: Incident) -> Evidence | None:
+    """The trace around an incident that was cut out, here or at another station; None if none was.
+
+    Args:
+        incident: The incident.
+    """
     own = f"{EVIDENCE}/{incident.incident_id}-"
-    return any(
-        each.uri.startswith(own) and each.uri.endswith(".mcap") for each in incident.evidence
-    )
+    pieces = (e for e in incident.evidence if e.uri.startswith(own) and e.uri.endswith(".mcap"))
+    return next(pieces, None)
 
 
 def event_id(scene: Scene, first: Occurrence) -> str:

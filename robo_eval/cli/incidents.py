@@ -24,6 +24,7 @@ _VERBS: Final = {
     "close": ("change.close", "Close an incident."),
     "redact": ("change.redact", "Take a text out of the log."),
     "capture": ("rates.capture", "Draft incidents from a trial."),
+    "test": ("replay.replay", "Replay an incident to the guard of today."),
     "exposure": ("times.exposure", "Log and print hours of exposure."),
     "withdraw": ("times.withdraw", "Take back hours, or a nil report."),
     "rates": ("rates.rates", "Print rates and the safety score."),

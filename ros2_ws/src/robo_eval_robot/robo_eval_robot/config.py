@@ -18,6 +18,10 @@ POLICY_COMMAND: Final = "policy/joint_command"
 not with the other topics because bags are read where there is no ROS."""
 POLICY_HEARTBEAT: Final = "heartbeat/policy"
 """`std_msgs/Header` from the policy's control loop."""
+DRIVER_HEARTBEAT: Final = "heartbeat/driver"
+"""`std_msgs/Header` from the driver, if it has one."""
+SAFETY_STATE: Final = "safety/state"
+"""`diagnostic_msgs/DiagnosticArray`: first the guard, then one status a limit."""
 Positive = Annotated[float, Field(gt=0.0)]
 NotNegative = Annotated[float, Field(ge=0.0)]
 Flag = Annotated[bool, Strict()]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from robo_eval_robot.config import RobotConfig
@@ -264,6 +264,16 @@ class Guard:
         self.peers.enabled(now)
         self.state = GuardState.RUNNING
         return Answer(success=True, message="is RUNNING")
+
+    def take_over(self, command: Sequence[float], rates: Sequence[float], now: float) -> None:
+        """Go on, right after being enabled, from a command that the controller acts on already.
+
+        Args:
+            command: It, in the controller's order.
+            rates: How fast it changes.
+            now: Monotonic time, s.
+        """
+        self._check.begin(command, rates, now)
 
     def stop(self, now: float) -> Answer:
         """Stop because somebody asks for it.

@@ -103,7 +103,13 @@ def recorded_topics(config: RobotConfig) -> list[RecordedTopic]:
         (topics.INCIDENTS, diagnostics, topics.latched(DEEP), "", False),
         (config.guard.estop.topic, "std_msgs/msg/Bool", topics.latched(DEEP), "guard.estop", True),
         (topics.EPISODE_EVENT, "std_msgs/msg/String", topics.latched(DEEP), "", False),
+        (topics.POLICY_HEARTBEAT, "std_msgs/msg/Header", deep, "", False),
+        (topics.DRIVER_HEARTBEAT, "std_msgs/msg/Header", deep, "", False),
     ]
+    if state.mode is not None:
+        named.append(
+            (state.mode.topic, "std_msgs/msg/String", topics.latched(DEEP), "state.mode", True)
+        )
     if state.imu is not None:
         named.append((state.imu.topic, "sensor_msgs/msg/Imu", deep, "state.imu", False))
     if state.workspace is not None:

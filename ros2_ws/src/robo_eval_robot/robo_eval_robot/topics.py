@@ -9,15 +9,13 @@ from builtin_interfaces.msg import Time
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
 
+from robo_eval_robot.config import DRIVER_HEARTBEAT as DRIVER_HEARTBEAT
 from robo_eval_robot.config import POLICY_COMMAND as POLICY_COMMAND
 from robo_eval_robot.config import POLICY_HEARTBEAT as POLICY_HEARTBEAT
+from robo_eval_robot.config import SAFETY_STATE as SAFETY_STATE
 
-DRIVER_HEARTBEAT: Final = "heartbeat/driver"
-"""`std_msgs/Header` from the driver, if it has one."""
 GUARD_HEARTBEAT: Final = "heartbeat/guard"
 """`std_msgs/Header` from the guard's cycle."""
-SAFETY_STATE: Final = "safety/state"
-"""`diagnostic_msgs/DiagnosticArray`: first the guard, then one status a limit."""
 INCIDENTS: Final = "safety/incidents"
 """`diagnostic_msgs/DiagnosticArray`: one a trip, with value, limit, unit and episode."""
 SAFETY_STOP: Final = "safety/stop"
