@@ -316,11 +316,13 @@ class Bench:
         lines = file.read_text().split("\n")[:-1] if file.exists() else []
         return [json.loads(line) for line in lines]
 
-    def strike(self, fault: str, target: str, conductor: int) -> tuple[float, int]:
+    def strike(
+        self, fault: str, target: str, conductor: int, look: Callable[[], int]
+    ) -> tuple[float, int]:
         """Do what the cell is about, for as long as a fault lasts.
 
         Returns:
-            When it began, and how much of its motion the arm had told by then, bytes.
+            When it began, and what was seen by looking then.
         """
         lines = self.running()
         pids = {
@@ -337,8 +339,7 @@ class Bench:
             (self.folder / "order.part").write_text(json.dumps(SENT[fault, target]))
             (self.folder / "order.part").rename(self.folder / "order.json")
             self.wait(lambda: any("sent" in row for row in self.heard()), "the outsider speaks")
-        file = self.folder / "motion.jsonl"
-        began = time.time(), file.stat().st_size if file.exists() else 0
+        began = time.time(), look()
         if target == "policy" or fault == "clock":
             (self.folder / fault).touch()
         if pid is not None and fault in ("kill", "stop"):
@@ -456,7 +457,7 @@ def move_arm(cell: Cell) -> None:
 
         own.wait(lambda: rows()[-1]["velocity"][0] > 0.8 * SPEED_RAD_S, "the arm moves")
         known = len(own.heard())
-        _, size = own.strike(cell.fault, cell.target, conductor.pid)
+        _, size = own.strike(cell.fault, cell.target, conductor.pid, lambda: record.stat().st_size)
         told, heard = rows(), own.heard()[known:]
         struck = record.read_bytes()[:size].count(b"\n")
         samples = [(row["t_s"], max(map(abs, row["velocity"]))) for row in told]
@@ -501,7 +502,7 @@ def play_trial(cell: Cell) -> None:
         )
         time.sleep(0.3)
         before = logged(trial)
-        struck, _ = own.strike(cell.fault, cell.target, run.pid)
+        struck, known = own.strike(cell.fault, cell.target, run.pid, lambda: len(logged(trial)))
         own.wait(lambda: run.poll() is not None, "the run ends")
         cell.run = f"exit {run.returncode}"
         speeds = [
@@ -512,8 +513,7 @@ def play_trial(cell: Cell) -> None:
         left = len(own.running())
         own.wait(lambda: len(own.running()) <= 1 or not left, "all that the run started ends", 20.0)
         rows = logged(trial)[len(before) :][:1]
-        played = [row for row in rows if row["quality"] is not None]
-        if any(row["start_ns"] * 1e-9 + row["duration_s"] < struck for row in played):
+        if known > len(before):
             raise TimeoutError("the episode was over before the fault")
         cell.row = "; ".join(map(_said, rows)) or "none"
         resumed = own.start("-m", "robo_eval", "resume", trial, *own_output)
@@ -638,7 +638,7 @@ def arguments() -> argparse.Namespace:
     add("--json", action="store_true", help="print JSON in place of the table")
     add("--out", type=Path, help="put the table into this page (.md)")
     given = parser.parse_args()
-    if (given.role in ROLES) != (len(given.files) == 2):
+    if len(given.files) != 2 * (given.role in ROLES):
         parser.error("role: is for processes of this command's own; give options only")
     given.faults = chosen(parser, "--faults", given.faults, FAULTS)
     given.targets = chosen(parser, "--targets", given.targets, TARGETS)

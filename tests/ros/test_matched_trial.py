@@ -176,6 +176,9 @@ def test_pairs_from_plan_to_report(cli, plan, robot, tmp_path):
             for *_, message in decoded.iter_decoded_messages(topics=["/twin0/safety/estop"])
         }
     assert pressed == {True, False}
+    again = ("incidents", "test", incident.name, "--log", trial, "--within-ms", "500", "--json")
+    told = json.loads(cli(*again).out)
+    assert (told["same"], told["was"], told["is"]) == (True, ["estop"], ["estop"])
     (fault,) = notes(trial, "faults")
     disturbed = twin["t0-l00-easy-balancer-s1813-twin"]
     is_overcome = disturbed["success"] or disturbed["ticks"] >= 1 + 3 + 50
