@@ -35,6 +35,7 @@ def replay(
     from robo_eval.core.errors import CheckFailedError, InputError
     from robo_eval.log.directory import ROBOT_FILE
     from robo_eval_incidents.capture import piece_of
+    from robo_eval_incidents.kinds import Report
     from robo_eval_robot.config import read_robot
     from robo_eval_robot.guard_replay import replay as replayed
 
@@ -49,8 +50,9 @@ def replay(
         raise InputError(f"{file}: no such robot file; name the robot's by --robot")
     if clip.exists() and file_digest(clip) != piece.sha256:
         raise InputError(f"{clip}: is not the file that was recorded; bring the right one back")
-    happened_ns = shown.record.body.happened_ns
-    before, now = replayed(clip, read_robot(file), happened_ns)
+    drafted = shown.record.body  # as it was drafted: a person may have corrected when it was
+    assert isinstance(drafted, Report)
+    before, now = replayed(clip, read_robot(file), drafted.happened_ns)
     late_s = before.late_s(now)
     is_same = before.causes == now.causes and late_s is not None and abs(late_s) * 1e3 <= within_ms
     if json:

@@ -111,7 +111,7 @@ class _Replay:
         self.trips: list[tuple[int, str]] = []
         self.enabled_ns: list[int] = []
         state = robot.state
-        heard: dict[str | None, Callable[[Guard, bytes], Reaction | None]] = {
+        heard: dict[str, Callable[[Guard, bytes], Reaction | None]] = {
             state.joint_states: self._joints,
             POLICY_COMMAND: self._request,
             POLICY_HEARTBEAT: lambda guard, _: guard.peers.heard_policy(self._now),
@@ -120,15 +120,18 @@ class _Replay:
             robot.guard.estop.topic: lambda guard, data: guard.estop(
                 pressed=bool(Cursor(data).uint8()), now=self._now
             ),
-            state.mode and state.mode.topic: lambda guard, data: guard.mode(
-                Cursor(data).string(), self._now
-            ),
-            state.workspace and state.workspace.topic: self._pose,
-            state.wrench and state.wrench.topic: self._wrench,
         }
         if robot.guard.driver_heartbeat_s is None:
             del heard[DRIVER_HEARTBEAT]
-        self._heard = {robot.topic(name): take for name, take in heard.items() if name}
+        if state.mode is not None:
+            heard[state.mode.topic] = lambda guard, data: guard.mode(
+                Cursor(data).string(), self._now
+            )
+        if state.workspace is not None:
+            heard[state.workspace.topic] = self._pose
+        if state.wrench is not None:
+            heard[state.wrench.topic] = self._wrench
+        self._heard = {robot.topic(name): take for name, take in heard.items()}
         self.missing = set(self._heard)
 
     def hear(self, topic: str, at_ns: int, data: bytes) -> None:
