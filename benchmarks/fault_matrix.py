@@ -60,7 +60,7 @@ SENT: dict[tuple[str, str], dict[str, Any]] = {
 """What an outsider publishes: where, what, and how often a second."""
 MAY_GO_ON = {
     ("flood", "guard"), ("flood", "conductor"), ("flood", "policy"), ("garbage", "conductor"),
-    ("second", "conductor"),
+    ("second", "conductor"), ("disk", "conductor"),
 }  # fmt: skip
 """Cells in which nobody has lost the robot: it may go on as its policy asks."""
 MODULES = {"guard": ".guard_node ", "recorder": ".recorder ", "driver": ".twin_node "}
@@ -510,6 +510,8 @@ def play_trial(cell: Cell) -> None:
         ]
         if cell.target == "recorder" and cell.fault in ("kill", "stop", "disk"):
             cell.stands_after = stands_after(speeds, struck)
+            if cell.stands_after is None or cell.stands_after > TIMEOUT_TICKS:
+                cell.problems.append("the robot goes on without its recorder")
         left = len(own.running())
         own.wait(lambda: len(own.running()) <= 1 or not left, "all that the run started ends", 20.0)
         rows = logged(trial)[len(before) :][:1]
