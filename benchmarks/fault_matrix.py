@@ -349,6 +349,7 @@ class Bench:
         if fault == "second":
             self.second(lines[pids[target]].split()[1:])
             time.sleep(STARTS_S)
+            self.started[-1].terminate()
         time.sleep(FAULT_S)
         if fault == "stop" and pid is not None:
             with contextlib.suppress(ProcessLookupError):
