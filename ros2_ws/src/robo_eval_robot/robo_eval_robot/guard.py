@@ -274,6 +274,7 @@ class Guard:
             now: Monotonic time, s.
         """
         self._check.begin(command, rates, now)
+        self._check.is_new = False
 
     def stop(self, now: float) -> Answer:
         """Stop because somebody asks for it.

@@ -32,7 +32,7 @@ from robo_eval_robot.guard_watch import JointSample
 
 UNSEEN: Final = (
     Code.OPERATOR_STOP, Code.ESTOP_LOST, Code.SECOND_PUBLISHER, Code.POWER_OFF,
-    Code.GUARD_OVERRUN, Code.GUARD_SHUTDOWN,
+    Code.GUARD_OVERRUN, Code.GUARD_SHUTDOWN, Code.OTHER_AUTHOR,
 )  # fmt: skip
 """Causes that no message tells of: calls, processes, and who is on the network."""
 _FIELDS: Final = ("position", "velocity", "effort")
