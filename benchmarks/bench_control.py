@@ -14,10 +14,11 @@ import tempfile
 import time
 from pathlib import Path
 
+import numpy as np
+
 from robo_eval_robot.children import children
 from robo_eval_robot.config import read_robot
 from robo_eval_robot.link import RUNNING, RobotLink
-from robo_eval_robot.timing import quantile
 
 ROBOT = Path(__file__).parents[1] / "ros2_ws/src/robo_eval_twin/robo_eval_twin/gantry_twin.yaml"
 
@@ -55,8 +56,8 @@ def measure(link: RobotLink, seconds: float) -> str:
     heard = int(link.guard.values["requests"]) - before
     link.disable()
     return (
-        f"{len(periods)} ticks: period p1 {1e3 * quantile(periods, 0.01):.1f}, p50"
-        f" {1e3 * quantile(periods, 0.5):.1f}, p99 {1e3 * quantile(periods, 0.99):.1f}, max"
+        f"{len(periods)} ticks: period p1 {1e3 * np.quantile(periods, 0.01):.1f}, p50"
+        f" {1e3 * np.quantile(periods, 0.5):.1f}, p99 {1e3 * np.quantile(periods, 0.99):.1f}, max"
         f" {1e3 * max(periods):.1f} ms; {missed} ticks missed; {sent - heard} of {sent} requests"
         f" did not reach the guard{stopped}"
     )

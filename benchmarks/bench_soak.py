@@ -98,11 +98,12 @@ def main_driver() -> int:
 
 def measure(folder: Path, robot: Path, seconds: float) -> None:
     """Play, and print what was sent, heard and recorded."""
+    import numpy as np
+
     from robo_eval_robot.children import children
     from robo_eval_robot.config import read_robot
     from robo_eval_robot.link import RUNNING, RobotLink, RobotStuckError
     from robo_eval_robot.recordings import Recordings
-    from robo_eval_robot.timing import quantile
 
     driver = subprocess.Popen(
         [sys.executable, __file__, "driver"], stdout=subprocess.PIPE, text=True
@@ -148,8 +149,8 @@ def measure(folder: Path, robot: Path, seconds: float) -> None:
     requested, applied, states = in_bag(folder / trace.uri)
     published = round((last.joints["slide"].position - first.joints["slide"].position) * 1e9)
     print(
-        f"{seconds:g} s at {RATE_HZ} Hz: period p50 {1e3 * quantile(ages, 0.5):.1f}, p99"
-        f" {1e3 * quantile(ages, 0.99):.1f}, max {1e3 * max(ages):.1f} ms;"
+        f"{seconds:g} s at {RATE_HZ} Hz: period p50 {1e3 * np.quantile(ages, 0.5):.1f}, p99"
+        f" {1e3 * np.quantile(ages, 0.99):.1f}, max {1e3 * max(ages):.1f} ms;"
         f" stopped by the guard: {', '.join(stops) or 'never'}"
     )
     for label, count, of in (

@@ -586,14 +586,17 @@ def shown(cell: Cell) -> str:
 
 def table(cells: Sequence[Cell], load: str) -> str:
     """What was measured, in Markdown."""
+    import numpy as np
+
     from robo_eval import __version__
-    from robo_eval_robot.timing import quantile
 
     stops = [cell.stop_ticks for cell in cells if cell.stop_ticks is not None]
     tried = [cell for cell in cells if not cell.senseless]
     failed = sum(bool(cell.problems) for cell in tried)
     said = (
-        f"99 % of {len(stops)} stops took at most {quantile(stops, 0.99):.1f}" if stops else "none"
+        f"99 % of {len(stops)} stops took at most {np.quantile(stops, 0.99):.1f}"
+        if stops
+        else "none"
     )
     return (
         f"robo-eval {__version__}, {time.strftime('%Y-%m-%d', time.gmtime())}, {load}. Of"
