@@ -13,7 +13,7 @@ import robo_eval_twin
 from robo_eval_robot import timing as module
 from robo_eval_robot.config import read_robot
 from robo_eval_robot.snapshot import JointReading, Snapshot
-from robo_eval_robot.timing import Timing
+from robo_eval_robot.timing import Pace, Timing
 
 NS = 1_000_000_000
 TICK_S = 0.02
@@ -198,3 +198,23 @@ def test_a_command_that_changes_nothing_or_is_no_number_is_not_waited_for(
         (0.1 * i, "asks", value) for i, value in enumerate((1.0, 1.0, 1.0 + 1e-200, float("nan")))
     ]
     assert latencies(clock, [(0.0, "shows", 0.0), *asks, (1.0, "shows", 1.0)]) == {}
+
+
+@given(state_hz=st.floats(20.0, 1000.0), control_hz=st.floats(5.0, 200.0))
+def test_ticks_are_a_period_apart_on_average_whatever_the_rate_of_states(
+    state_hz: float, control_hz: float
+) -> None:
+    control_hz = min(control_hz, state_hz)
+    pace, stamp, count = Pace(1.0 / control_hz, state_hz), 0, 200
+    state_ns = NS / state_hz
+    for _ in range(count):
+        due = pace.next(round(stamp * state_ns))
+        stamp = max(stamp + 1, -int(-(due - 1) // state_ns))  # the first one at or after it
+    assert stamp * state_ns == pytest.approx(count * NS / control_hz, abs=2.0 * state_ns)
+
+
+def test_after_a_late_tick_a_whole_period_passes() -> None:
+    pace = Pace(TICK_S, 100.0)
+    assert pace.next(0) == 15_000_000
+    assert pace.next(80_000_000) == 95_000_000
+    assert pace.next(10_000_000) == 25_000_000  # the clock was set back

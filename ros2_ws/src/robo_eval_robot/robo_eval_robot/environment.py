@@ -15,7 +15,7 @@ from robo_eval_robot.config import RobotConfig, read_robot
 from robo_eval_robot.link import RUNNING, STOPPED, RobotLink, RobotLostError
 from robo_eval_robot.snapshot import Snapshot
 from robo_eval_robot.stagehand import Stagehand, TwinStagehand
-from robo_eval_robot.timing import Timing
+from robo_eval_robot.timing import Pace, Timing
 
 _GUARD_S: Final = 0.5
 """The guard speaks ten times a second."""
@@ -85,6 +85,7 @@ class RosRobotEnv(gymnasium.Env[Any, Any]):
         """Physical state the episode really started in."""
         self.timing = Timing(self._adapter.tick_s, config)
         """Of the episode, so far."""
+        self._pace = Pace(self._adapter.tick_s, config.state.rate_hz)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -237,10 +238,7 @@ class RosRobotEnv(gymnasium.Env[Any, Any]):
 
     def _next_tick(self, last: Snapshot) -> Snapshot | None:
         """The state at the next control tick; None if the guard stopped the robot first."""
-        # Half a state's period early, so that rounding of stamps costs no tick.
-        due_ns = last.stamp_ns + round(
-            1e9 * (self._adapter.tick_s - 0.5 / self.config.state.rate_hz)
-        )
+        due_ns = self._pace.next(last.stamp_ns)
         deadline = time.monotonic() + max(1.0, 10.0 * self.config.guard.state_age_s)
         while time.monotonic() < deadline:
             snapshot = self._link.next_snapshot(due_ns, self._adapter.tick_s)

@@ -23,6 +23,7 @@ from robo_eval_robot.preflight_motion import TOO_FAST, Aim, Push, Speeds, aims
 from robo_eval_robot.preflight_report import JointFinding, Report, StopFinding
 from robo_eval_robot.snapshot import Snapshot
 from robo_eval_robot.stagehand import Stagehand
+from robo_eval_robot.timing import Pace
 
 _REST_S: Final = 0.4
 """How long the robot is asked for nothing first, while requests and answers are timed."""
@@ -30,7 +31,11 @@ _EFFORT_RATIO: Final = (0.2, 5.0)
 """Between which shares of the asked effort the measured one must change: more is another unit."""
 _TRIES: Final = 3
 """How often a motion is tried that the guard ends because a message was late."""
-_LATE: Final = ("command_age", "policy_heartbeat", "driver_heartbeat", "state_age", "guard_overrun")
+_LATE: Final = (
+    "command_age", "policy_heartbeat", "driver_heartbeat", "state_age", "guard_overrun",
+    # Half of each limit is asked for: more of it is a request that came late, or early next.
+    "command_velocity", "command_acceleration", "command_jerk",
+)  # fmt: skip
 _ASKED_FOR: Final = "operator_stop"
 _LEAST_PATIENCE_S: Final = 1.0
 _AT_ZERO_EFFORT: Final = (
@@ -125,6 +130,7 @@ class _Flight:
         self._still = config.guard.stop.standstill_velocity
         self._patience_s = max(_LEAST_PATIENCE_S, 10.0 * config.guard.state_age_s)
         self._round_trips: list[float] = []
+        self._pace = Pace(1.0 / config.control_rate_hz, config.state.rate_hz)
         self._speeds = Speeds()
         self._last: Snapshot = self._fresh()
         self.report = Report(
@@ -377,9 +383,7 @@ class _Flight:
         """Ask for a command and wait for the next control tick."""
         asked = time.monotonic()
         self._link.request(values)
-        due_ns = self._last.stamp_ns + round(
-            1e9 * (1.0 / self._config.control_rate_hz - 0.5 / self._config.state.rate_hz)
-        )
+        due_ns = self._pace.next(self._last.stamp_ns)
         first = self._see()
         self._round_trips.append(first.received_s - asked)
         while self._last.stamp_ns < due_ns:

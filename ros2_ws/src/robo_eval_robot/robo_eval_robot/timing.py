@@ -16,6 +16,34 @@ _CLOCK_SET_S: Final = 2.0
 """Stamps that are further from what passed here are of a clock that was set."""
 
 
+class Pace:
+    """When control ticks are due on the driver's clock: a period apart, on average.
+
+    States that come at another rate are taken a little sooner or later. After a late tick, or if
+    the clock was set, a period begins anew.
+
+    Args:
+        tick_s: Control period, seconds.
+        state_hz: Rate of the states.
+    """
+
+    def __init__(self, tick_s: float, state_hz: float) -> None:
+        self._tick_ns, self._state_ns = round(1e9 * tick_s), round(1e9 / state_hz)
+        self._at_ns = 0
+
+    def next(self, last_ns: int) -> int:
+        """Earliest stamp of a state that the next tick may act on.
+
+        Args:
+            last_ns: Stamp of the one that this tick acts on.
+        """
+        if abs(last_ns - self._at_ns) > self._state_ns:
+            self._at_ns = last_ns
+        self._at_ns += self._tick_ns
+        # Half a state's period early, so that rounding of stamps costs no tick.
+        return self._at_ns - self._state_ns // 2
+
+
 class Timing:
     """Collects action periods, missed ticks, inference times and latencies of an episode.
 
