@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, Final
 
-from robo_eval.compete.worlds import Answer, Job, enclosed, opened, work, work_far
+from robo_eval.compete.worlds import Answer, Asked, Job, enclosed, opened, work, work_far
 from robo_eval.core.confined import Confined
 from robo_eval.core.errors import CheckFailedError, RoboEvalError, said
 from robo_eval.core.plan import TaskPlan
@@ -83,11 +83,13 @@ class Hand(asyncio.Protocol):
     Attributes:
         rooms: How many teams have their worlds in it.
         is_alive: Whether it can be asked.
+        asked: Who has asked it for something.
     """
 
     def __init__(self) -> None:
         self.rooms = 0
         self.is_alive = True
+        self.asked = Asked()
         self.ready = Reply()
         self._waiting: dict[int, Reply] = {0: self.ready}
         self._buffer = bytearray()
@@ -117,6 +119,7 @@ class Hand(asyncio.Protocol):
         if not self._waiting:
             self._heard_s = time.monotonic()
         self._waiting[job.number] = reply
+        self.asked[job.room] = time.perf_counter()
         self._transport.write(enclosed(job))
         return reply
 

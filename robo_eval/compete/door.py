@@ -287,19 +287,17 @@ class Caller:
             return err.frame
 
     async def _answer(self, room: Room, message: Message) -> str | bytes:
-        house, begin_s, opened, is_new = (
-            self._house, time.monotonic(), room.opened, room.is_new(message)
-        )  # fmt: skip
+        house, begin_s, is_new = self._house, time.monotonic(), room.is_new(message)
         room.is_held = house.steps.per_s is not None or bool(self._grid_s)
         try:
             await house.steps.turn(room.team.name, len(getattr(message, "trials", ())))
             if room.connection != self._number:
                 raise WebSocketDisconnect(REPLACED)
             frame = await room.answer(message)
-            # How long worlds take to be made would tell which novelty is in them, or none.
-            grid_s = house.opening_s(room.opened - opened) or self._grid_s
-            if grid_s:
+            if room.pace is not None and not room.pace.done():
                 room.is_held = True
+                await asyncio.wait([room.pace])
+            if grid_s := self._grid_s:
                 late_s = math.ceil((time.monotonic() - begin_s) / grid_s) * grid_s
                 await asyncio.sleep(begin_s + late_s - time.monotonic())
         finally:

@@ -204,14 +204,10 @@ class House:
                     room.places[0].ended = await self.store(self.ledger.last_ended, attempt)
             return self._admit(room, connection)
 
-    def opening_s(self, times: float) -> float:
-        """Grid on which a reset is answered that had worlds made.
-
-        Args:
-            times: How many times as long as the slowest that was measured that may have taken, so
-                that none is told by it.
-        """
-        return max(LEAST_OPENING_S, times * self.slowest_s) if times else 0.0
+    def opening_s(self, trials: int) -> float:
+        """How long the worlds of so many trials may take to be made, whatever is in them."""
+        # Twice the slowest: a machine that has become slower is not to tell which these were.
+        return max(LEAST_OPENING_S, 2.0 * trials * self.slowest_s)
 
     async def may_connect(self, team: Team | None, address: str) -> bool:
         """Have a connection wait for its turn; False if that would take too long."""

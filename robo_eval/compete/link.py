@@ -22,6 +22,8 @@ from robo_eval.core.errors import InputError, MissingExtraError, RoboEvalError, 
 TOKEN: Final = "ROBO_EVAL_COMPETE_TOKEN"  # noqa: S105 - where it is, not what it is
 """Environment variable that holds a team's token."""
 _READ: Final = 2**18
+_OPENING_S: Final = 10.0
+"""How much longer an answer may take for each further trial, whose worlds may have to be made."""
 _PAUSES_S: Final = (0.1, 0.2, 0.5, 1.0, 2.0)
 _SCHEMES: Final = {"http": "ws", "https": "wss", "ws": "ws", "wss": "wss"}
 
@@ -60,7 +62,7 @@ class Link:
         url: Where the competition is: `http://host:port`, or with https, ws or wss.
         token: The team's token; None for the one in `ROBO_EVAL_COMPETE_TOKEN`.
         hello: Fields of the first message beside type, number and protocol.
-        timeout_s: How long an answer may take, seconds.
+        timeout_s: How long an answer may take where one trial is played, seconds.
         patience_s: How long a broken connection is tried to be opened again.
 
     Attributes:
@@ -80,7 +82,7 @@ class Link:
         self.url = checked_url(url)
         self._token = token_of(self.url, token)
         self._hello = dict(hello)
-        self._timeout_s = timeout_s
+        self._timeout_s = timeout_s + _OPENING_S * (hello.get("trials", 1) - 1)
         self._patience_s = patience_s
         self._number = 0
         self._is_open = False

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from robo_eval.agents.wire import encode
 from robo_eval.compete.arena import Hand, WorldLostError
@@ -30,6 +30,8 @@ from robo_eval.core.errors import InputError
 if TYPE_CHECKING:
     from robo_eval.compete.house import House
     from robo_eval.compete.ledger import Team, Turn
+
+PACE_S: Final = 0.05
 
 
 @dataclass(slots=True)
@@ -72,7 +74,7 @@ class Room:
     Attributes:
         session: By which a client that comes back is known.
         heard_s: When a connection came, or left, on the clock of `time.monotonic`.
-        opened: How many times as long as the slowest the making of worlds may have taken here.
+        pace: Done when a reset may be answered that has worlds made; None before the first.
         alone: Held while something is answered or changed.
         connection: The number of the connection that is in; None while nobody is.
     """
@@ -89,7 +91,7 @@ class Room:
         self.heard_s = time.monotonic()
         self.connection: int | None = None
         self.is_text = hello.text
-        self.opened = 0.0
+        self.pace: asyncio.Task[None] | None = None
         self.is_held = False  # while it waits for its turn, or for the moment to be answered
         self.alone = asyncio.Lock()
         self._last: tuple[int, str | bytes] = (-1, b"")
@@ -199,6 +201,8 @@ class Room:
         if over:
             said = f"trials {over}: no episode is left to be played there"
             raise RefusedError("over", said, trials=over)
+        if fresh := sum(not self.places[number].is_open for number in message.trials):
+            self.pace = asyncio.create_task(self._pace(fresh, await self._seated()))
         for number in message.trials:
             await self._open(number)
         starts = [  # None where an episode is under way, which goes on
@@ -290,14 +294,23 @@ class Room:
         if self.places[number].is_open:
             return
         setting = self._house.setting_of(self._turn(number))
-        if (await self._seated()).rooms > 1:
-            setting = setting._replace(share=OPENING_SHARE)
         answer = await self._ask("open", [number], [setting], 0)
         for why in answer.broken.values():
             await self.give_back(number, f"the environment cannot be made: {why}")
             raise RefusedError("given_back", "the environment broke; the trial starts again")
         self.places[number].is_open = True
-        self.opened += 1.0 + setting.share
+
+    async def _pace(self, trials: int, hand: Hand) -> None:
+        """Let the time pass that worlds may take to be made, and once more until they are.
+
+        It is longer while others ask, to whom the process is left then. How long these worlds take
+        does not matter: that would tell which novelty is in them, or none.
+        """
+        while self.alone.locked():
+            left_s = self._house.opening_s(trials)
+            while left_s > 0.0:
+                await asyncio.sleep(min(left_s, PACE_S))
+                left_s -= PACE_S / (1.0 + OPENING_SHARE * hand.asked.beside(self.number))
 
     async def _begin(self, places: Sequence[Place]) -> None:
         """Have the time of episodes run that are not under way yet."""

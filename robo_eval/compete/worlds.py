@@ -41,8 +41,18 @@ _PART_S: Final = 0.0001
 BATCH_SHARE: Final = 1.0
 """How many times as long others have their turn after a part of a long message."""
 OPENING_SHARE: Final = 4.0
-"""The same where others are in the process and worlds are made, of which each part takes longer
-than their steps by far."""
+"""The same where worlds are made, of which each part takes longer than their steps by far."""
+
+
+class Asked(dict[int, float]):
+    """When teams have asked a process for something, by `time.perf_counter`."""
+
+    def beside(self, room: int) -> bool:
+        """Whether another than this one has a moment ago."""
+        since_s = time.perf_counter() - _ACTIVE_S
+        for one in [one for one, at in self.items() if at <= since_s]:
+            del self[one]
+        return bool(self.keys() - {room})
 
 
 class Setting(NamedTuple):
@@ -51,12 +61,10 @@ class Setting(NamedTuple):
     Attributes:
         task: The environment and how it is scored.
         keywords: Those of `gymnasium.make`, for each kind of episode that the trial may have.
-        share: How many times as long as each part of making them takes others have their turn.
     """
 
     task: TaskPlan
     keywords: Sequence[Mapping[str, Any]]
-    share: float = BATCH_SHARE
 
 
 class Start(NamedTuple):
@@ -165,9 +173,9 @@ class World:
         for keywords in self._setting.keywords:
             env = gymnasium.make(self._task.env, disable_env_checker=True, **dict(keywords))
             self._envs.append(env)
-            yield self._setting.share
+            yield OPENING_SHARE
             env.reset(seed=0)
-            yield self._setting.share
+            yield OPENING_SHARE
         novelty = novelty_of(self._envs[-1])
         self._words = {**novelty, **novelty.get("truth", {})}
         self.env = self._envs[0]
@@ -371,7 +379,7 @@ class _Queue:
     def __init__(self) -> None:
         self._waiting: dict[int, deque[Iterator[_Part]]] = {}
         self._had_s: defaultdict[int, float] = defaultdict(float)
-        self._seen_s: dict[int, float] = {}
+        self._asked = Asked()
         self._rests_s: dict[int, float] = {}  # until when a room leaves the process to the others
         self._now_s = 0.0
 
@@ -379,7 +387,7 @@ class _Queue:
         return len(self._waiting)
 
     def add(self, room: int, job: Iterator[_Part]) -> None:
-        self._seen_s[room] = time.perf_counter()
+        self._asked[room] = time.perf_counter()
         if room not in self._waiting:
             self._waiting[room] = deque()
             self._had_s[room] = max(self._had_s[room], self._now_s)
@@ -389,18 +397,12 @@ class _Queue:
         """Whose job is gone on with; where all rest who wait, for how long they do, seconds."""
         now_s = time.perf_counter()
         rests_s = {room: self._rests_s.get(room, 0.0) for room in self._waiting}
-        free = [room for room, at in rests_s.items() if at <= now_s or not self._is_shared(room)]
+        free = [room for room, at in rests_s.items() if at <= now_s or not self._asked.beside(room)]
         if not free:
             return min(rests_s.values()) - now_s
         room = min(free, key=self._had_s.__getitem__)
         self._now_s = self._had_s[room]
         return room, self._waiting[room][0]
-
-    def _is_shared(self, room: int) -> bool:
-        """Whether another team has asked for something a moment ago."""
-        since_s = time.perf_counter() - _ACTIVE_S
-        self._seen_s = {one: at for one, at in self._seen_s.items() if at > since_s}
-        return bool(self._seen_s.keys() - {room})
 
     def count(self, room: int, took_s: float, part: _Part) -> None:
         """Note that so much time has led to this."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import ipaddress
 import re
 from collections.abc import Iterable
@@ -15,6 +17,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 MOST_BYTES: Final = 256 * 1024
 """No request is longer but for files; a record has at most 200,000 bytes."""
+BODY_S: Final = 30.0
+"""A request but for files that has not come whole by then is refused, and its connection closed."""
 MOST_UPLOAD: Final = 64 * 1024 * 1024
 """Bytes of files that one request may bring."""
 UPLOAD: Final = "/upload"
@@ -94,7 +98,8 @@ class Guarded:
         body = await _whole(receive) if _has_body(scope) and not is_upload else b""
         if body is None or is_upload:
             refusal = PlainTextResponse(
-                f"the request is longer than {most:,} bytes; nothing was changed\n", 413
+                f"the request is longer than {most:,} bytes or {BODY_S:g} s; nothing was changed\n",
+                413,
             )
             await refusal(scope, receive, send_guarded)
             return
@@ -156,17 +161,18 @@ def _has_body(scope: Scope) -> bool:
 
 
 async def _whole(receive: Receive) -> bytes | None:
-    """All of a body; None if it is too long."""
+    """All of a body; None if it is too long, or does not come in time."""
     body = bytearray()
-    while True:
-        message = await receive()
-        if message["type"] != "http.request":
-            return bytes(body)
-        body += message.get("body", b"")
-        if len(body) > MOST_BYTES:
-            return None
-        if not message.get("more_body", False):
-            return bytes(body)
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(BODY_S):
+            while len(body) <= MOST_BYTES:
+                message = await receive()
+                if message["type"] != "http.request":
+                    break
+                body += message.get("body", b"")
+                if not message.get("more_body", False) and len(body) <= MOST_BYTES:
+                    return bytes(body)
+    return None
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import logging
 import socket
@@ -79,6 +80,7 @@ def server_of(app: FastAPI, **settings: Any) -> uvicorn.Server:  # noqa: ANN401 
 
     from robo_eval.web.heads import Headed
 
+    logging.getLogger("uvicorn.error").addFilter(_is_no_end)
     config = uvicorn.Config(
         app,
         http=Headed,
@@ -90,6 +92,11 @@ def server_of(app: FastAPI, **settings: Any) -> uvicorn.Server:  # noqa: ANN401 
         **settings,
     )
     return uvicorn.Server(config)
+
+
+def _is_no_end(record: logging.LogRecord) -> bool:
+    """Whether it tells of something else than an answer that was cut short because we stop."""
+    return not (record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError))
 
 
 def address(host: str, port: int, *, is_tls: bool) -> str:

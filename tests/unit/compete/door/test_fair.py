@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import logging
 import socket
 import time
 import urllib.error
@@ -12,6 +13,7 @@ import urllib.parse
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
@@ -19,10 +21,13 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.frames import Frame, Opcode
 
 from robo_eval.agents.wire import decode
-from robo_eval.compete import budget, house, ledger, worlds
+from robo_eval.compete import budget, house, ledger, link, worlds
+from robo_eval.compete import room as rooms
 from robo_eval.compete.budget import Budget
+from robo_eval.compete.messages import Hello
 from robo_eval.compete.worlds import Answer, Job, Setting, Stand, Start, _Queue
-from robo_eval.web import heads
+from robo_eval.web import heads, security
+from robo_eval.web import serve as web_serve
 from tests.unit.compete.door import test_door
 
 raw = test_door.raw
@@ -97,6 +102,25 @@ def test_requests_of_an_address_wait_and_are_refused(
         assert refused.value.headers.get_content_type() == "text/plain"
 
 
+FORM = (
+    b"POST /login HTTP/1.1\r\nhost: localhost\r\norigin: http://localhost\r\n"
+    b"content-type: application/x-www-form-urlencoded\r\n"
+)
+
+
+def drained(line: socket.socket) -> bytes:
+    """All that comes until the other side hangs up."""
+    heard = b""
+    while part := line.recv(2**16):
+        heard += part
+    return heard
+
+
+def dialled(served: Any) -> socket.socket:
+    url = urllib.parse.urlsplit(served.url)
+    return socket.create_connection((url.hostname, url.port), timeout=60.0)
+
+
 @pytest.mark.parametrize(
     "before", [b"", b"GET /v1/competition HTTP/1.1\r\nhost: localhost\r\n\r\n"]
 )
@@ -108,14 +132,56 @@ def test_who_never_says_what_he_wants_is_dropped(
     served = serve()
     calm = raw(served.url, served.team())
     calm.hello()
-    url = urllib.parse.urlsplit(served.url)
-    with socket.create_connection((url.hostname, url.port), timeout=60.0) as line:
+    with dialled(served) as line:
         line.sendall(before + said)
-        heard = b""
-        while part := line.recv(2**16):
-            heard += part
+        heard = drained(line)
     assert heard.startswith(b"HTTP/1.1 200") if before else heard == b""
     assert calm.ask("reset", trials=[0])["type"] == "state"
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        (b"/login", b"content-length: 50\r\n\r\n"),
+        (b"/team", b"content-length: 50\r\n\r\ntoken="),
+        (b"/v1/me", b"transfer-encoding: chunked\r\n\r\n6\r\ntoken=\r\n"),
+    ],
+)
+def test_whose_body_never_comes_is_dropped(
+    shared: Any, raw: Any, monkeypatch: pytest.MonkeyPatch, path: bytes, said: bytes
+) -> None:
+    monkeypatch.setattr(security, "BODY_S", 0.5)
+    calm = raw(shared.url, shared.team())
+    calm.hello()
+    with dialled(shared) as line:
+        line.sendall(FORM.replace(b"/login", path) + said)
+        heard = drained(line)  # until it is hung up
+    assert heard.startswith(b"HTTP/1.1 413")
+    assert b"0.5 s" in heard
+    assert calm.ask("reset", trials=[0])["type"] == "state"
+
+
+def test_a_server_that_stops_says_nothing_of_requests_that_it_has_not_answered(
+    serve: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(house, "ASKED", (0.001, 0.5))
+    monkeypatch.setattr(web_serve, "_STOP_S", 1)
+    said = list[logging.LogRecord]()
+    handler = logging.Handler()
+    monkeypatch.setattr(handler, "emit", said.append)
+    served = serve()
+    logging.getLogger("uvicorn.error").addHandler(handler)
+    try:
+        with dialled(served) as half, dialled(served) as first, dialled(served) as waiting:
+            half.sendall(FORM + b"content-length: 50\r\n\r\ntoken=")
+            for line in (first, waiting):
+                line.sendall(b"GET /v1/competition HTTP/1.1\r\nhost: localhost\r\n\r\n")
+            assert first.recv(9) == b"HTTP/1.1 "
+            test_door.until(lambda: len(served.serving._server.server_state.tasks) == 2)
+            served.serving.stop()
+    finally:
+        logging.getLogger("uvicorn.error").removeHandler(handler)
+    assert [one for one in said if one.exc_info] == []
 
 
 def test_the_description_says_that_who_asks_too_often_is_refused(shared: Any) -> None:
@@ -185,19 +251,64 @@ def test_worlds_are_made_in_parts_between_which_others_have_their_turn(contest: 
     parts = list(stand.done(Job(1, 1, "open", [0], [setting])))
     assert isinstance(parts[-1], Answer)
     assert not parts[-1].broken
-    assert parts[:-1] == [worlds.BATCH_SHARE] * 6
+    assert parts[:-1] == [worlds.OPENING_SHARE] * 6
 
 
-def test_worlds_are_made_more_slowly_beside_other_teams(serve: Any, raw: Any) -> None:
-    served, rooms = serve(), list[Any]()
-    (hand,) = served.serving.house.arena.hands
-    test_door.until(lambda: hand.rooms == 0)  # times of answers have been measured
-    for _ in range(2):
-        client = raw(served.url, served.team())
-        client.hello()
-        client.ask("reset", trials=[0])
-        rooms = list(served.serving.house._rooms.values())
-    assert [room.opened for room in rooms] == [2.0, 1.0 + worlds.OPENING_SHARE]
+@pytest.mark.parametrize(
+    ("asks_s", "made_s", "wanted_s"),
+    [(0.0, 1.0, 64.0), (0.0, 63.0, 64.0), (0.0, 65.0, 128.0), (1.0, 1.0, 64.8), (1e9, 1.0, 320.0)],
+)
+def test_a_reset_waits_for_worlds_longer_by_what_others_ask_for_alone(
+    monkeypatch: pytest.MonkeyPatch, asks_s: float, made_s: float, wanted_s: float
+) -> None:
+    """Of 64 trials that may take a second each, beside a team that asks for something so long."""
+    now_s, hand, house_of_it = 0.0, MagicMock(), MagicMock(opening_s=float)
+    hand.asked.beside = lambda _room: now_s <= asks_s
+
+    async def passed() -> None:
+        hello = Hello(type="hello", id=0, protocol=1, trials=64)
+        mine = rooms.Room(house_of_it, MagicMock(), [], hello)
+
+        async def sleep(seconds: float) -> None:
+            nonlocal now_s
+            now_s += seconds
+            if mine.alone.locked() and now_s > made_s:
+                mine.alone.release()
+
+        # Servers of other tests sleep as well, in threads of their own.
+        monkeypatch.setattr(rooms, "asyncio", MagicMock(sleep=sleep))
+        await mine.alone.acquire()
+        await mine._pace(64, hand)
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(asyncio.run, passed()).result()
+    assert now_s == pytest.approx(wanted_s, abs=2 * rooms.PACE_S)
+
+
+def test_a_team_that_only_sits_there_has_asked_for_nothing_a_moment_ago(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock, asked = Clock(monkeypatch), worlds.Asked()
+    asked[1] = clock.now_s
+    assert (asked.beside(1), asked.beside(2)) == (False, True)
+    asked[2] = clock.now_s
+    assert asked.beside(1)
+    clock.now_s += 1.0
+    asked[1] = clock.now_s
+    assert not asked.beside(1)
+
+
+def test_a_client_is_more_patient_the_more_worlds_it_has_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(link.Link, "_connect", lambda _self: None)
+    one, many = (
+        link.Link("http://localhost:1", "t" * 32, {"trials": trials})._timeout_s
+        for trials in (1, 64)
+    )
+    # Worlds of CartPole3D take 0.2 s to be made, and 0.4 s on a machine that is busy.
+    assert one >= 60.0
+    assert many > 5 * 2 * 64 * 0.4
 
 
 @pytest.mark.parametrize("is_text", [True, False])

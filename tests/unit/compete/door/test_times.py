@@ -82,7 +82,7 @@ def test_the_reset_that_has_worlds_made_is_answered_on_a_grid_of_its_own(
     client.ask("reset", trials=[0])
     assert time.monotonic() - begin_s >= 0.75
     served.serving.house.slowest_s = 3.0
-    assert served.serving.house.opening_s(4.0) == 12.0
+    assert served.serving.house.opening_s(2) == 12.0
 
 
 def test_a_world_that_breaks_is_told(serve: Callable[..., Any], monkeypatch: Any) -> None:
