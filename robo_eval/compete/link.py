@@ -324,8 +324,8 @@ def token_of(url: str, token: str | None) -> str:
         )
     try:
         check_token(found)
-    except InputError as err:
-        raise _no_team(url) from err
+    except InputError:  # which names the variable of another token
+        raise _no_team(url) from None
     return found
 
 
@@ -382,7 +382,7 @@ def answered(url: str, path: str, *, timeout_s: float, token: str | None = None)
         return opener.open(request, timeout=timeout_s)
     except urllib.error.HTTPError as err:
         if err.code == 401:
-            raise _no_team(url) from err
+            raise _no_team(url) from None
         told: dict[str, Any] = {}
         with contextlib.suppress(ValueError, TypeError, OSError):
             told = dict(json.loads(err.read(_READ)))

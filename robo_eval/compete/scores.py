@@ -57,7 +57,8 @@ _GROUPS: Final = {
 """Measures that stand together, in tables that a screen holds; all else is further."""
 _FURTHER: Final = "further numbers of detection, reaction and reports"
 _WORDS: Final = {
-    "M1": "M1 delay",
+    "M1": "M1 delay, episodes",
+    "restricted_delay": "restricted delay, episodes",
     "M2": "M2 detected",
     "M2_1": "M2.1 false alarm",
     "M3": "M3 recovered",
@@ -84,8 +85,8 @@ def heading(name: str) -> str:
     """What a number is called above a column.
 
     Example:
-        >>> heading("M2_1"), heading("restricted_delay")
-        ('M2.1 false alarm', 'restricted delay')
+        >>> heading("M2_1"), heading("early_reaction")
+        ('M2.1 false alarm', 'early reaction')
     """
     return _WORDS.get(name, name.replace("_", " "))
 

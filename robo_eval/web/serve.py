@@ -151,7 +151,7 @@ def listening(host: str, port: int) -> socket.socket:
         return socket.create_server(where[:2], family=family, backlog=_BACKLOG)
     except (OSError, OverflowError, UnicodeError) as err:
         reason = getattr(err, "strerror", None) or err
-        raise InputError(f"{host}, port {port}: cannot be listened on: {reason}") from err
+        raise InputError(f"--host {host}, --port {port}: cannot be listened on: {reason}") from err
 
 
 def _check_tls(cert: Path | None, key: Path | None) -> None:

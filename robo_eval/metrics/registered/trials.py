@@ -189,7 +189,7 @@ def _alarms(body: Body, own: Some) -> Estimate:
 def _why_not_beside(trials: Trials) -> tuple[str, str]:
     """Why no trial stands beside one of the frozen policy, and what would help."""
     if not trials.frozen:
-        return "no policy is named that does not adapt", _FROZEN
+        return "no policy is named that does not adapt (`trials.frozen`)", _FROZEN
     none = "no trial that the frozen policy has played, too, with a score in every episode"
     return trials.lacks or none, _WHOLE
 

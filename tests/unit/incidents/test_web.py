@@ -977,7 +977,7 @@ def test_files_and_ports_that_cannot_be_used_are_named(path: Path, log: Any) -> 
         serving.serve(path, cert=path, key=path)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(InputError, match=f"port {port}: cannot be listened on: Address"):
+        with pytest.raises(InputError, match=f"--port {port}: cannot be listened on: Address"):
             serving.serve(path, port=port)
     with pytest.raises(InputError, match="no such incident log"):
         serving.serve(path.parent / "other.db")

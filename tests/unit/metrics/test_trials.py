@@ -148,6 +148,7 @@ def test_what_is_missing_has_a_reason():
     rows = table(plan, quality=good, declares=declares)
     found = numbers(rows, plan)
     assert "no policy is named" in found.of("M6").reason
+    assert "`trials.frozen`" in found.of("M6").reason
     assert found.where(name="M6")[0].remedy.endswith("trials.frozen in the plan")
     assert found.of("adaptation_possible").value is None
     silent = numbers(rows, plan, "informed")
