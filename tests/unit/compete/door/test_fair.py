@@ -433,3 +433,19 @@ def test_who_comes_back_changes_only_the_trials_that_have_begun(
     changed.clear()
     raw(served.url, token).hello()
     assert len(changed) <= 2  # who left, and who came back
+
+
+@pytest.mark.parametrize("end", [{"type": "http.disconnect"}, None])
+def test_half_a_body_is_never_taken_for_a_whole_one(
+    monkeypatch: pytest.MonkeyPatch, end: dict[str, Any] | None
+) -> None:
+    monkeypatch.setattr(security, "BODY_S", 0.01)
+    parts = [{"type": "http.request", "body": b"token=", "more_body": True}]
+
+    async def receive() -> Any:
+        if parts:
+            return parts.pop()
+        return end or await asyncio.Event().wait()
+
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(asyncio.run, security._whole(receive)).result() is None
