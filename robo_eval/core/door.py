@@ -139,6 +139,22 @@ def json_of(text: str | bytes) -> Any:  # noqa: ANN401 - whatever it holds
         raise ValueError("is nested too deep") from None
 
 
+def object_of(text: str) -> dict[str, Any]:
+    """The JSON object that a message holds; it can be written again as UTF-8.
+
+    Raises:
+        ValueError: If it is none, is nested too deep, or holds half of a character.
+    """
+    data = json_of(text)
+    try:
+        json.dumps(data, ensure_ascii=False).encode()
+    except RecursionError:
+        raise ValueError("is nested too deep") from None
+    if not isinstance(data, dict):
+        raise ValueError("is no JSON object")
+    return data
+
+
 def toml_of(text: str) -> dict[str, Any]:
     """What a TOML text holds.
 

@@ -127,6 +127,19 @@ ARM = (Path(__file__).parents[3] / "ros2_ws/src/robo_eval_bringup/config/arm_twi
         ),
         ("forward_position_controller/commands", "/arm0/safety/estop", "controller.topic", "na"),
         ("standstill_velocity: 0.02", "standstill_velocity: 4", "standstill_velocity", "a lower"),
+        ("standstill_velocity: 0.02", "standstill_velocity: 0.5", "standstill_velocity", "0.314"),
+        ("s2: 15.0,", "s2: 860.0,", "shoulder_pan_joint.limits.acceleration_rad_s2", "write 15.0"),
+        ("effort_nm", "jerk_rad_s3: 57000, effort_nm", "limits.jerk_rad_s3", "write 994.8"),
+        ("command_step: 0.06", "command_step: 3.4", "guard.command_step", "write less"),
+        ("rate_hz: 125", "rate_hz: 4", "guard.state_age_s", "write at least 0.5"),
+        ("deadline_s: 1.0", "deadline_s: 0.001", "guard.estop.deadline_s", "equal to 0.01"),
+        ("heartbeat_s: 0.8", "heartbeat_s: 0.001", "guard.policy_heartbeat_s", "equal to 0.01"),
+        (
+            "driver_heartbeat_s: 0.8",
+            "driver_heartbeat_s: 0.001",
+            "guard.driver_heartbeat_s",
+            "0.01",
+        ),
     ],
 )
 def test_degrees_unknown_joints_and_contradictions_are_refused_with_a_remedy(
@@ -140,6 +153,47 @@ def test_degrees_unknown_joints_and_contradictions_are_refused_with_a_remedy(
     assert field in message
     assert remedy in message
     assert "\n" not in message
+
+
+@pytest.mark.parametrize(
+    ("field", "old"),
+    [
+        ("state.joint_states", "joint_states: joint_states"),
+        ("guard.estop.topic", "topic: safety/estop"),
+        ("state.mode.topic", "topic: driver/mode"),
+        ("controller.topic", "topic: forward_position_controller/commands"),
+    ],
+)
+@pytest.mark.parametrize(
+    "taken",
+    [
+        "policy/joint_command",
+        "/arm0/safety/state",
+        "heartbeat/policy",
+        "heartbeat/driver",
+        "heartbeat/guard",
+        "safety/incidents",
+        "episode/event",
+    ],
+)
+def test_a_topic_of_ours_is_for_nothing_else(field: str, old: str, taken: str) -> None:
+    assert ARM.count(old) == 1
+    with pytest.raises(InputError, match=rf"^arm.yaml: {field}: .*{taken} .*name another topic$"):
+        parse_robot(ARM.replace(old, f"{old.partition(':')[0]}: {taken}"), source="arm.yaml")
+
+
+@pytest.mark.parametrize("other", ["joint_states", "driver/mode", "/arm0/safety/estop"])
+def test_one_topic_is_not_for_two_things(other: str) -> None:
+    text = ARM.replace(
+        "rate_hz: 125", f"rate_hz: 125\n  wrench: {{topic: {other}, force_n: 9, torque_nm: 9}}"
+    )
+    with pytest.raises(InputError, match=r"(wrench|mode|estop)\.topic: .*name another topic$"):
+        parse_robot(text, source="arm.yaml")
+
+
+def test_light_arms_may_accelerate_fast() -> None:
+    limits = "velocity_rad_s: 1.0, acceleration_rad_s2: 300.0, jerk_rad_s3: 30000"
+    parse_robot(ARM.replace("velocity_rad_s: 3.14, acceleration_rad_s2: 15.0", limits), source="x")
 
 
 def test_a_joint_that_turns_on_and_on_may_turn_far_and_fast() -> None:

@@ -612,6 +612,7 @@ def test_a_robot_that_does_not_stand_in_time_is_left_to_its_driver() -> None:
     assert bench.sent == []
     assert not bench.guard.reset(bench.now).success
     bench.velocities = (0.0, 0.0)
+    bench.guard.power_is_off()
     bench.tick()
     assert bench.guard.reset(bench.now).success
 
@@ -668,7 +669,19 @@ def test_a_failed_power_off_is_a_cause() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", "[1]", "null", '"x"', "[" * 50_000, '{"event": "tick"}', "x" * 70_000]
+    "text",
+    [
+        "",
+        "{",
+        "[1]",
+        "null",
+        '"x"',
+        "[" * 50_000,
+        '{"event": "tick"}',
+        "x" * 70_000,
+        '{"episode_id": "\\ud800"}',
+        '{"episode_id": null, "text": "\\udfff"}',
+    ],
 )
 def test_broken_events_are_ignored(text: str) -> None:
     bench = Bench()
@@ -677,6 +690,20 @@ def test_broken_events_are_ignored(text: str) -> None:
     assert bench.guard.episode_id == "e1"
     bench.guard.event(json.dumps({"event": "end", "episode_id": None}))
     assert bench.guard.episode_id == ""
+
+
+def test_half_characters_of_others_are_told_as_something_that_can_be_sent() -> None:
+    bench = Bench(robot(state=", mode: {topic: driver/mode, follows: [running]}")).running()
+    bench.guard.peers.beats.nodes = {"a": "/one\ud800", "b": "/two"}
+    bench.take(bench.guard.mode("\ud800", bench.now))
+    bench.take(bench.guard.power_off_failed("\udfff", bench.now))
+    bench.guard.enable(on=False, now=bench.now)
+    messages = [each.message for each in (*bench.trips, *bench.guard.persisting(bench.now))]
+    messages.append(bench.guard.reset(bench.now).message)
+    assert all(message.encode() for message in messages)
+    bench = Bench().running()
+    bench.ask((0.0, 0.0), names=("slide", "\ud800"))
+    assert bench.trips[0].message.encode()
 
 
 def test_late_causes_of_a_stop_are_of_the_episode_it_began_in() -> None:

@@ -150,6 +150,10 @@ def test_however_it_is_moved_it_is_held_where_it_is(
             assert stands
             assert word in {"running", "reduced"}
             return
+    bench.take(bench.guard.mode("power_off", bench.now))
+    for _ in range(3):
+        place(bench, bench.positions)
+    bench.guard.power_is_off()
     bench.take(bench.guard.mode("running", bench.now))
     for _ in range(3):
         place(bench, bench.positions)
@@ -354,11 +358,14 @@ def test_many_small_steps_are_no_way_round_the_limit_of_velocity(
     assert bench.trips[0].unit == unit
 
 
-@given(jitter=st.lists(st.floats(0.0, 0.045), min_size=5, max_size=60), tick=st.booleans())
+@given(jitter=st.lists(st.floats(0.0, 2.0 * PERIOD_S), min_size=5, max_size=60), tick=st.booleans())
 def test_a_loop_that_is_late_and_then_early_is_no_violation(
     jitter: list[float], tick: bool
 ) -> None:
-    """A busy machine holds requests up; the policy means its control periods."""
+    """A busy machine holds requests up; the policy means its control periods.
+
+    By two of them at most: what was late by more and comes at once, no drive can follow.
+    """
     bench = Bench(robot("position", ", state_age_s: 1, command_age_s: 0.1")).ready()
     bench.take(bench.guard.enable(on=True, now=bench.now))
     began, at, speed = bench.now, 0.0, 0.0
@@ -377,6 +384,39 @@ def test_slow_requests_may_step_as_far_as_fast_ones_in_the_same_time() -> None:
     assert bench.trips == []
     bench = asks_often(robot("position"), 0.01, 0.01, 0.005)
     assert bench.trips == []
+
+
+ONE_AHEAD = [(19, 18)]
+MANY_AHEAD = [(1, number) for number in range(19)]
+HELD_UP = [(1, number - 18) for number in range(19)]
+
+
+@pytest.mark.parametrize("excess", ["stop", "clamp"])
+@pytest.mark.parametrize("speed", [1.0, 2.0])
+@pytest.mark.parametrize(
+    ("waits", "burst"), [(1, ONE_AHEAD), (1, MANY_AHEAD), (0, MANY_AHEAD), (19, HELD_UP)]
+)
+def test_motion_of_many_periods_does_not_pass_at_one_instant(
+    excess: str, speed: float, waits: int, burst: list[tuple[int, int]]
+) -> None:
+    """Periods of motion and of the stamp: nothing is earned by stamps, little by being late."""
+    bench = Bench(robot("position", f", on_excess: {excess}, command_age_s: 0.2")).ready()
+    bench.take(bench.guard.enable(on=True, now=bench.now))
+    at = 0.0
+    for number in range(30):
+        bench.now += PERIOD_S
+        at += min(0.2 * number, speed) * PERIOD_S
+        bench.ask((0.0, at))
+    assert bench.trips == []
+    before = at
+    bench.now += waits * PERIOD_S
+    bench.sent.clear()
+    for periods, ahead in burst:
+        at += periods * speed * PERIOD_S
+        bench.ask((0.0, at), age_ns=-round((ahead + (waits == 0)) * PERIOD_S * NS))
+    assert excess == "clamp" or bench.state is GuardState.PROTECTIVE_STOP
+    most = max((command[1] for command in bench.sent), default=before)
+    assert most - before <= VELOCITY["turn"] * 3 * PERIOD_S + 1e-3
 
 
 @given(
@@ -407,9 +447,9 @@ def test_no_requests_pass_a_limit_of_velocity_or_acceleration(
         passed += [(bench.now, command[1]) for command in bench.sent]
     for number, (then, before) in enumerate(passed):
         for now, after in passed[number + 1 :]:
-            # What waited on its way may come at once: as much as may be too old.
-            most = VELOCITY["turn"] * (now - then + 0.1 + PERIOD_S)
-            assert abs(after - before) <= most + 1e-6
+            # What waited on its way may come at once: as much as fits in two periods.
+            most = VELOCITY["turn"] * (now - then + 2.0 * PERIOD_S)
+            assert abs(after - before) <= most + 1e-3
             assert -2.0 <= after <= 3.0
 
 
@@ -535,6 +575,39 @@ def test_a_node_that_was_started_again_is_heard_before_its_end_is_seen(pressed: 
     assert codes == ({Code.ESTOP, Code.ESTOP_LOST} if pressed else set())
 
 
+def test_two_sources_of_one_node_s_name_do_not_speak_for_each_other() -> None:
+    bench = Bench().running()
+    look_around(bench, {"": "/panel", "a": "/estop", "b": "/estop"})
+    for source, pressed in (("a", False), ("b", False), ("a", True)):
+        bench.take(bench.guard.estop(pressed=pressed, now=bench.now, source=source))
+    look_around(bench, {"": "/panel", "b": "/estop"})
+    for _ in range(3):
+        bench.tick()
+        bench.take(bench.guard.estop(pressed=False, now=bench.now, source="b"))
+        look_around(bench, {"": "/panel", "b": "/estop"})
+    codes = {each.code for each in bench.guard.persisting(bench.now)}
+    assert codes == {Code.ESTOP, Code.ESTOP_LOST}
+    assert not bench.guard.reset(bench.now).success
+    look_around(bench, {"": "/panel", "b": "/estop", "c": "/estop"})
+    bench.take(bench.guard.estop(pressed=False, now=bench.now, source="c"))
+    bench.tick()
+    assert bench.guard.reset(bench.now).success
+
+
+def test_a_source_that_is_gone_is_a_loss_though_another_of_that_name_is_heard() -> None:
+    bench = Bench().running()
+    look_around(bench, {"": "/panel", "a": "/estop", "b": "/estop"})
+    for source in "ba":
+        bench.take(bench.guard.estop(pressed=False, now=bench.now, source=source))
+    bench.tick()
+    bench.take(bench.guard.estop(pressed=False, now=bench.now, source="b"))
+    look_around(bench, {"": "/panel", "b": "/estop"})
+    bench.take(bench.guard.estop(pressed=False, now=bench.now, source="b"))
+    assert bench.guard.causes == [Code.ESTOP_LOST]
+    bench.tick()
+    assert not bench.guard.reset(bench.now).success
+
+
 @pytest.mark.parametrize("required", ["true", "false"])
 def test_a_source_that_is_silent_beyond_its_deadline_stops(required: str) -> None:
     bench = Bench(robot(guard=f", estop: {{deadline_s: 0.2, required: {required}}}"))
@@ -572,3 +645,61 @@ def test_power_that_stays_is_asked_for_again_and_is_an_incident(
     for _ in range(250):
         bench.tick()
     assert bench.powers_off == 4
+
+
+def wait(bench: Bench, periods: int) -> None:
+    for _ in range(periods):
+        bench.tick()
+
+
+@pytest.mark.parametrize("category", [0, 1])
+def test_a_reset_waits_for_the_power_to_be_removed(category: int) -> None:
+    bench = Bench(robot(guard=CATEGORY.format(category))).running()
+    bench.take(bench.guard.stop(bench.now))
+    wait(bench, 60)
+    answer = bench.guard.reset(bench.now)
+    assert not answer.success
+    assert "did not remove power" in answer.message
+    wait(bench, 300)
+    assert bench.powers_off == 4
+    assert Code.POWER_OFF in bench.guard.causes
+    bench.guard.power_is_off()
+    assert bench.guard.reset(bench.now).success
+
+
+@pytest.mark.parametrize("says", ["done", "refused"])
+def test_an_answer_belongs_to_the_stop_it_was_asked_in(says: str) -> None:
+    bench = Bench(robot(guard=CATEGORY.format(0))).running()
+    bench.take(bench.guard.stop(bench.now))
+    before = bench.guard.stops
+    bench.guard.power_is_off(before)
+    assert bench.guard.reset(bench.now).success
+    assert bench.guard.enable(on=True, now=bench.now).success
+    bench.take(bench.guard.stop(bench.now))
+    # It was asked twice in the stop before, and the second answer is late.
+    if says == "done":
+        bench.guard.power_is_off(before)
+    else:
+        bench.take(bench.guard.power_off_failed("it is stuck.", bench.now, before))
+    assert bench.guard.causes == [Code.OPERATOR_STOP]
+    assert not bench.guard.reset(bench.now).success
+    bench.guard.power_is_off(bench.guard.stops)
+    assert bench.guard.reset(bench.now).success
+
+
+@pytest.mark.parametrize("category", [0, 1])
+def test_a_driver_that_says_it_removed_power_and_goes_on_is_asked_again(category: int) -> None:
+    bench = Bench(robot(guard=CATEGORY.format(category), state=MODE)).running()
+    bench.take(bench.guard.stop(bench.now))
+    wait(bench, 5)
+    bench.guard.power_is_off()
+    assert not bench.guard.reset(bench.now).success
+    wait(bench, 110)
+    assert bench.powers_off == 2
+    assert Code.POWER_OFF in bench.guard.causes
+    assert "mode 'running'" in bench.trips[-1].message
+    bench.take(bench.guard.mode("power_off", bench.now))
+    bench.take(bench.guard.mode("running", bench.now))  # somebody switched it on again
+    wait(bench, 110)
+    assert bench.powers_off == 2
+    assert bench.guard.reset(bench.now).success

@@ -22,7 +22,24 @@ DRIVER_HEARTBEAT: Final = "heartbeat/driver"
 """`std_msgs/Header` from the driver, if it has one."""
 SAFETY_STATE: Final = "safety/state"
 """`diagnostic_msgs/DiagnosticArray`: first the guard, then one status a limit."""
+GUARD_HEARTBEAT: Final = "heartbeat/guard"
+"""`std_msgs/Header` from the guard's cycle."""
+INCIDENTS: Final = "safety/incidents"
+"""`diagnostic_msgs/DiagnosticArray`: one a trip, with value, limit, unit and episode."""
+EPISODE_EVENT: Final = "episode/event"
+"""`std_msgs/String` with one JSON object: what begins and ends."""
+_OURS: Final = (
+    POLICY_COMMAND,
+    POLICY_HEARTBEAT,
+    DRIVER_HEARTBEAT,
+    SAFETY_STATE,
+    GUARD_HEARTBEAT,
+    INCIDENTS,
+    EPISODE_EVENT,
+)
 Positive = Annotated[float, Field(gt=0.0)]
+Silence = Annotated[float, Field(ge=0.01)]
+"""Seconds; less than any process keeps to."""
 NotNegative = Annotated[float, Field(ge=0.0)]
 Flag = Annotated[bool, Strict()]
 Topic = Annotated[str, Field(pattern=r"^/?[A-Za-z~][A-Za-z0-9_~/]*$")]
@@ -30,6 +47,12 @@ Topic = Annotated[str, Field(pattern=r"^/?[A-Za-z~][A-Za-z0-9_~/]*$")]
 Vector = tuple[float, float]
 _MOST_OF_A_HINGE: Final = 4.0 * math.pi
 """Two turns either way, and two turns a second: a revolute joint beyond is told in degrees."""
+_SOONEST_S: Final = 0.01, 0.0005
+"""No revolute joint comes to its full velocity, nor to its acceleration, as soon as that."""
+_STATES: Final = 2.0
+"""Joint states that come, at least, before their age stops the robot."""
+_STILL: Final = 0.1
+"""Most that a standstill may be of the lowest limit of velocity."""
 
 
 class SliderLimits(Section):
@@ -193,7 +216,7 @@ class EStop(Section):
     topic: Topic = "safety/estop"
     required: Flag = True
     """Whether the guard stays stopped until the input was seen released."""
-    deadline_s: Positive | None = None
+    deadline_s: Silence | None = None
     """Longest silence of each source; None if they publish only what changes."""
 
 
@@ -208,9 +231,9 @@ class GuardConfig(Section):
     """Oldest command of the policy that is passed on, and longest silence while it acts."""
     state_age_s: Positive = 0.1
     """Oldest joint state with which motion goes on."""
-    policy_heartbeat_s: Positive = 0.3
+    policy_heartbeat_s: Silence = 0.3
     """Longest silence of the policy's heartbeat."""
-    driver_heartbeat_s: Positive | None = None
+    driver_heartbeat_s: Silence | None = None
     """Longest silence of the driver's heartbeat; None if it has none."""
     command_step: Positive | None = None
     """Most a command may change from one to the next, in the unit of the interface."""
@@ -384,21 +407,25 @@ class RobotConfig(Section):
         return self
 
     def _check_topics(self) -> None:
-        told = {
-            self.topic(self.state.joint_states): "the joint states",
-            self.topic(self.guard.estop.topic): "the emergency stop",
-            self.topic(POLICY_COMMAND): "the policy's requests",
-        }
-        if (topic := self.topic(self.controller.topic)) in told:
-            raise ValueError(f"controller.topic: {topic} is for {told[topic]}; name another topic")
+        told = {self.topic(name): "messages of our own" for name in _OURS}
+        given = [("state.joint_states", self.state.joint_states)]
+        sections = {f"state.{key}": getattr(self.state, key) for key in State.model_fields}
+        sections |= {"guard.estop": self.guard.estop, "controller": self.controller}
+        given += [
+            (f"{key}.topic", each.topic) for key, each in sections.items() if hasattr(each, "topic")
+        ]
+        for field, name in given:
+            if (topic := self.topic(name)) in told:
+                raise ValueError(f"{field}: {topic} is for {told[topic]}; name another topic")
+            told[topic] = field
 
     def _check_speeds(self) -> None:
         still, slow = self.guard.stop.standstill_velocity, self.preflight.velocity
         most = min(self.limited[name].velocity for name in self.commanded)
-        if still >= most:
+        if still > _STILL * most:
             raise ValueError(
                 f"guard.stop.standstill_velocity: {still:g} is no standstill: a commanded joint"
-                f" moves at {most:g} at most; give a lower one"
+                f" moves at {most:g} at most; give {_STILL * most:g} or a lower one"
             )
         if slow is not None and slow <= still:
             raise ValueError(
@@ -454,10 +481,23 @@ class RobotConfig(Section):
                 "guard.command_age_s: is more than ten times the driver's own timeout_s, which"
                 " would stop the robot first"
             )
+        if self.state.rate_hz * self.guard.state_age_s < _STATES:
+            raise ValueError(
+                f"guard.state_age_s: {self.guard.state_age_s:g} s is shorter than the time of"
+                f" {_STATES:g} joint states; write at least {_STATES / self.state.rate_hz:.3g},"
+                " or a higher state.rate_hz if they come more often"
+            )
         if 1.0 / self.control_rate_hz > self.guard.command_age_s:
             raise ValueError(
                 f"guard.command_age_s: {self.guard.command_age_s:g} s is shorter than a control"
                 f" period of {1.0 / self.control_rate_hz:g} s"
+            )
+        fastest = max(self.limited[name].velocity for name in self.commanded)
+        step, longest = self.guard.command_step, fastest * self.guard.command_age_s
+        if step is not None and interface == "position" and step > longest:
+            raise ValueError(
+                f"guard.command_step: {step:g} is more than any joint moves within command_age_s,"
+                f" {longest:.3g} in rad or m; write less, in these units, or remove it"
             )
         return self
 
@@ -525,12 +565,19 @@ def _joint(name: str, data: dict[str, Any]) -> Slider | Hinge:
 
 
 def _check_radians(where: str, limits: SliderLimits | HingeLimits) -> None:
-    for key in ("position_rad", "velocity_rad_s"):
-        given = getattr(limits, key)
-        most = max(map(abs, given)) if isinstance(given, tuple) else given
-        if most > _MOST_OF_A_HINGE:
+    assert isinstance(limits, HingeLimits)
+    most = {
+        "position_rad": _MOST_OF_A_HINGE,
+        "velocity_rad_s": _MOST_OF_A_HINGE,
+        # Or what light arms reach, whatever velocity they are held to.
+        "acceleration_rad_s2": max(limits.velocity_rad_s / _SOONEST_S[0], 300.0),
+        "jerk_rad_s3": max(limits.acceleration_rad_s2 / _SOONEST_S[1], 30_000.0),
+    }
+    for key, value in limits.model_dump(include=set(most), exclude_none=True).items():
+        given = max(map(abs, value)) if isinstance(value, tuple) else value
+        if given > most[key]:
             raise ValueError(
-                f"{where}.{key}: {most:g} looks like degrees: write {math.radians(most):.4g}, or"
+                f"{where}.{key}: {given:g} looks like degrees: write {math.radians(given):.4g}, or"
                 " `type: continuous` if the joint really turns so far or so fast"
             )
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from robo_eval.core import door
 from robo_eval_robot.config import RobotConfig
 from robo_eval_robot.guard_author import Author, Origin
 from robo_eval_robot.guard_checks import Code, Request, RequestCheck, Violation, too_long
@@ -58,6 +58,9 @@ class Guard:
         self.peers = Peers(robot, now)
         self._power_asked: float | None = None
         """When the driver was last asked to remove power; infinity once it did."""
+        self._says_unpowered = False
+        self.stops = 0
+        """How often the robot was stopped or let go: an answer belongs to one of them."""
         self._slows_down = False
         self._withheld_until = now
         self._cycle_at: float | None = None
@@ -164,6 +167,7 @@ class Guard:
             self._stop.take_anew()
         self.peers.mode = word
         self._stop.is_driven = self.peers.follows()
+        self._see_power()
         return self._measured(self.peers.not_followed(), now)
 
     def graph(
@@ -198,10 +202,10 @@ class Guard:
         if len(text) > _MOST_EVENT_CHARACTERS:
             return
         try:
-            data = json.loads(text)
-        except (ValueError, RecursionError):
+            data = door.object_of(text)
+        except ValueError:
             return
-        if isinstance(data, dict) and "episode_id" in data:
+        if "episode_id" in data:
             self.episode_id = str(data["episode_id"] or "")[:200]
 
     def cycle(self, now: float, *, blocked_s: float = 0.0) -> Reaction:
@@ -298,6 +302,9 @@ class Guard:
         wrong = self.persisting(now)
         if self.state in STOPPED and not self._stop.stands(now):
             wrong.append(Violation(code=Code.NO_STANDSTILL, message="The robot does not stand."))
+        is_asked = self.state in STOPPED and self._stop.wants_power_off
+        if is_asked and self._power_asked != math.inf:
+            wrong.append(self._unpowered())
         if wrong:
             return Answer(success=False, message=_sentences(wrong))
         answer = Answer(success=True, message="is READY")
@@ -323,19 +330,28 @@ class Guard:
         self.state = GuardState.WITHHELD
         return Answer(success=True, message=f"sends nothing for {seconds:g} s")
 
-    def power_off_failed(self, why: str, now: float) -> Reaction:
+    def power_off_failed(self, why: str, now: float, stop: int | None = None) -> Reaction:
         """The driver did not remove power when asked to.
 
         Args:
             why: What it said.
             now: Monotonic time, s.
+            stop: When it was asked, by `stops`; None for the stop that is on.
         """
-        return self._measured((_power_stays(why),), now)
+        is_late = stop not in {None, self.stops}
+        return self._measured(() if is_late else (_power_stays(why),), now)
 
-    def power_is_off(self) -> None:
-        """The driver says that it removed power."""
-        self._power_asked = math.inf
+    def power_is_off(self, stop: int | None = None) -> None:
+        """The driver says that it removed power.
+
+        Args:
+            stop: When it was asked, by `stops`; None for the stop that is on.
+        """
+        if self._power_asked is None or stop not in {None, self.stops}:
+            return
+        self._says_unpowered = True
         self._stop.take_anew()
+        self._see_power()
 
     def shut_down(self, now: float) -> Reaction:
         """The guard's process ends: a last stop command, `slow_down` if it moves, then silence.
@@ -440,7 +456,8 @@ class Guard:
             self._stop.begin_anew(now)
         else:
             self._stop.begin(now, command, moves=self.state in MOVING)
-        self._power_asked, self._slows_down = None, False
+        self._power_asked, self._says_unpowered, self._slows_down = None, False, False
+        self.stops += 1
 
     def _remove_power(self, now: float, reaction: Reaction) -> None:
         """Ask the driver to remove power, and again as long as it does not say that it did."""
@@ -451,7 +468,17 @@ class Guard:
             reaction.power_off, self._power_asked = True, now
         elif now - self._power_asked > within_s:
             reaction.power_off, self._power_asked = True, now
-            self._trip((_power_stays("it is asked again, and did not answer."),), now, reaction)
+            self._trip((self._unpowered(),), now, reaction)
+
+    def _see_power(self) -> None:
+        """Believe what the driver says of its power, if its mode agrees."""
+        if self._says_unpowered and not (self._robot.state.mode and self.peers.follows()):
+            self._power_asked = math.inf
+
+    def _unpowered(self) -> Violation:
+        lies = f"says that it did, but is in mode {self.peers.mode!r:.80}"
+        why = lies if self._says_unpowered else "did not answer"
+        return _power_stays(f"it is asked again, and {why}.")
 
     # What is looked at in every cycle.
 

@@ -16,6 +16,8 @@ _ROUNDING: Final = 1.0 + 1e-9
 _ROUNDING_OF_VALUE: Final = 1e-12
 _JITTER: Final = 0.5
 """Share of a control period that a request may be early at first, with none that was late."""
+_MOST_JITTER: Final = 2.0
+"""Control periods that requests may be early by, after others that were late by as much."""
 _LEAST_S: Final = 1e-6
 """Shortest time that rates are told by."""
 
@@ -75,6 +77,11 @@ class Violation:
     """What would have been allowed."""
     unit: str = ""
     joint: str = ""
+
+    def __post_init__(self) -> None:
+        # Names and words of others are part of it, and half a character cannot be sent.
+        text = self.message.encode(errors="replace").decode()
+        object.__setattr__(self, "message", text)
 
 
 def too_long(code: Code, message: str, seconds: float | None, limit_s: float) -> Violation:
@@ -192,8 +199,9 @@ class RequestCheck:
         rates = tuple((speed if is_position else 0.0, 0.0) for speed in velocities)
         self.last = InForce(values=values, rates=rates, at=now)
         self.is_new = True
-        self._last_stamp_ns, self._spare_s = None, self._guard.command_age_s
-        self._late_s, self._pace_s = _JITTER * self._period_s, self._period_s
+        self._last_stamp_ns, self._pace_s = None, self._period_s
+        self._late_s = _JITTER * self._period_s
+        self._spare_s = self._period_s + self._late_s  # it may come at once
 
     def judge(self, request: Request, wall_ns: int, now: float) -> Judged:
         """Check a request, and remember it if it is passed on.
@@ -231,9 +239,9 @@ class RequestCheck:
         self.is_new = False
         self.last = InForce(values=command, rates=rates, at=now)
         self._last_stamp_ns = request.stamp_ns
-        age_s = self._guard.command_age_s
-        self._spare_s = min(max(passed_s - elapsed_s, 0.0), age_s)
-        self._late_s = min(max(self._late_s + waited_s - elapsed_s, 0.0), age_s)
+        most_s = _MOST_JITTER * self._period_s
+        self._spare_s = min(max(passed_s - elapsed_s, 0.0), most_s)
+        self._late_s = min(max(self._late_s + waited_s - elapsed_s, 0.0), most_s)
         self._pace_s = elapsed_s
         return Judged(command=command, clamped=bool(excesses))
 

@@ -11,8 +11,8 @@ from robo_eval_robot.guard_checks import Code, Violation, counted, too_long
 class EmergencyStops:
     """Remembers each source of the emergency stop's topic.
 
-    A source that is pressed counts until it is released itself. If it is gone meanwhile, the same
-    node has to come back and say so.
+    A source that is pressed counts until it is released itself. If it is gone meanwhile, its node
+    has to come back and say so. A node of the same name that was there beside it is another one.
 
     Args:
         config: What the robot file says of them.
@@ -23,7 +23,10 @@ class EmergencyStops:
         self._pressed: dict[str, bool] = {}
         self._heard: dict[str, float] = {}
         self._nodes: dict[str, str] = {}
-        self._gone: list[str] = []
+        self._since: dict[str, float] = {}
+        """When each was first seen or heard."""
+        self._gone: dict[str, float] = {}
+        """When its end was seen."""
         self._count = 1
 
     def hear(self, source: str, now: float, *, pressed: bool) -> None:
@@ -35,13 +38,9 @@ class EmergencyStops:
             pressed: What it says.
         """
         self._pressed[source], self._heard[source] = pressed, now
-        for gone in list(self._gone):
-            # The node that was ended has been started again, or is heard after all.
-            is_same = source in self._nodes and self._nodes.get(gone) == self._nodes[source]
-            if is_same or gone == source:
-                self._gone.remove(gone)
-            if is_same and gone != source:
-                del self._pressed[gone], self._heard[gone]
+        self._since.setdefault(source, now)
+        self._gone.pop(source, None)  # it is heard after all
+        self._forget_followed()
 
     def see(self, count: int, nodes: Mapping[str, str] | None, now: float) -> None:
         """Look at who publishes the topic.
@@ -54,20 +53,23 @@ class EmergencyStops:
         self._count = count
         if nodes is not None:
             self._nodes |= nodes
-            self._gone = [s for s, at in self._heard.items() if s not in nodes and at < now]
-            for gone in [source for source in self._gone if self._is_followed(source, nodes)]:
-                self._gone.remove(gone)
-                del self._pressed[gone], self._heard[gone]
+            self._since = dict.fromkeys(nodes, now) | self._since
+            ended = self._nodes.keys() - nodes
+            self._gone = {s: self._gone.get(s, now) for s in self._heard if s in ended}
+            self._forget_followed()
 
-    def _is_followed(self, gone: str, nodes: Mapping[str, str]) -> bool:
-        """Whether its node, started again, spoke before it was known that it had been ended.
+    def _forget_followed(self) -> None:
+        """Forget who is gone, where the node that was ended has been started again, and spoke."""
+        for gone in list(self._gone):
+            if any(self._follows(gone, each) for each in self._heard.keys() - self._gone.keys()):
+                del self._gone[gone], self._pressed[gone], self._heard[gone]
 
-        One that was pressed has to be released after that.
-        """
-        node, at = self._nodes.get(gone), self._heard[gone]
-        return not self._pressed[gone] and any(
-            nodes.get(source) == node and heard > at for source, heard in self._heard.items()
-        )
+    def _follows(self, gone: str, source: str) -> bool:
+        if self._nodes.get(source) != self._nodes[gone]:
+            return False
+        since = self._since[source]
+        # The graph may show the end long after it. But a release counts only after that.
+        return since >= self._gone[gone] if self._pressed[gone] else since > self._heard[gone]
 
     def lost(self, now: float) -> tuple[Violation, ...]:
         """That one that has been heard could not be heard any more.
@@ -79,7 +81,8 @@ class EmergencyStops:
         if self._config.required and self._pressed and (self._gone or not self._count):
             text = "Nobody publishes the emergency stop's topic any more."
             if self._count:
-                text = f"A source of the emergency stop is gone: {self._name(self._gone[0])}."
+                names = ", ".join(sorted({self._name(source) for source in self._gone}))
+                text = f"A source of the emergency stop is gone: {names}."
             there = max(self._count + len(self._gone), 1)
             wrong.append(counted(Code.ESTOP_LOST, text, self._count, there, "publishers"))
         deadline_s = self._config.deadline_s

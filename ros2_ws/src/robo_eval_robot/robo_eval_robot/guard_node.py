@@ -329,15 +329,16 @@ class GuardNode:
             self._react(self._guard.power_off_failed("no such service.", time.monotonic()))
             return
         # Nor is a request that was asked again forgotten: a late answer is one.
-        self._power.call_async(Trigger.Request()).add_done_callback(self._on_power_off)
+        answered = partial(self._on_power_off, self._guard.stops)
+        self._power.call_async(Trigger.Request()).add_done_callback(answered)
 
-    def _on_power_off(self, future: Any) -> None:  # noqa: ANN401 - an rclpy future
+    def _on_power_off(self, stop: int, future: Any) -> None:  # noqa: ANN401 - an rclpy future
         response = future.result()
         if response.success:
-            self._guard.power_is_off()
+            self._guard.power_is_off(stop)
             return
         why = response.message or "no reason given."
-        self._react(self._guard.power_off_failed(why, time.monotonic()))
+        self._react(self._guard.power_off_failed(why, time.monotonic(), stop))
 
     def _say_state(self) -> None:
         self._said = (self._guard.state, len(self._guard.causes))

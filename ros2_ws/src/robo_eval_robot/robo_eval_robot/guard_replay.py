@@ -155,6 +155,7 @@ class _Replay:
         """Do what was asked of the guard, by the states that it led to."""
         said = next(diagnostics(data))[3].get("state")  # the limits come after it
         if said == GuardState.READY and guard.state in STOPPED:
+            guard.power_is_off()  # no message tells of it, and without there was no reset
             return guard.reset(self._now).reaction
         if said == GuardState.READY and guard.state in MOVING:
             return guard.enable(on=False, now=self._now).reaction

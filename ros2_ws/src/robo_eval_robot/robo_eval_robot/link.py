@@ -342,11 +342,10 @@ class RobotLink:
 
     def _on_event(self, message: String) -> None:
         try:
-            event = door.json_of(message.data)
+            event = door.object_of(message.data)
         except ValueError:
             return
-        if isinstance(event, dict):
-            self.heard.append(event)
+        self.heard.append(event)
 
     def wait_event(self, seconds: float, **fields: str) -> dict[str, Any] | None:
         """The event that has these fields; None if it does not come in time."""
@@ -391,11 +390,10 @@ class RobotLink:
     def _on_recorder(self, message: String) -> None:
         self._hear("recorder")
         try:
-            status = door.json_of(message.data)
+            status = door.object_of(message.data)
         except ValueError:
             return
-        if isinstance(status, dict):
-            self.recorder = status
+        self.recorder = status
 
     def call(self, name: str, *, data: bool | None = None) -> str | None:
         """Call a service of the guard.

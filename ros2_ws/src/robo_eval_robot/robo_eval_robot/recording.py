@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from robo_eval.core import door
 from robo_eval.core.errors import InputError, RoboEvalError
 from robo_eval.log.bag_metadata import STATIC_TRANSFORMS, BagTopic
 from robo_eval.log.bag_writer import BagWriter
@@ -309,12 +309,8 @@ def _read(text: str) -> tuple[str, _Episode]:
     Raises:
         ValueError: If it is no event.
     """
-    try:
-        event = json.loads(text)
-        json.dumps(event, ensure_ascii=False).encode()
-    except RecursionError as err:
-        raise ValueError("is nested too deep") from err
-    if not isinstance(event, dict) or not isinstance(event.get("event"), str):
+    event = door.object_of(text)
+    if not isinstance(event.get("event"), str):
         raise ValueError(f"is no event, which is a JSON object with the key event: {text:.100}")
     key, uri = event.get("episode_id"), event.get("uri")
     if event["event"] == "start" and not (isinstance(key, str) and isinstance(uri, str)):

@@ -10,14 +10,13 @@ from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
 
 from robo_eval_robot.config import DRIVER_HEARTBEAT as DRIVER_HEARTBEAT
+from robo_eval_robot.config import EPISODE_EVENT as EPISODE_EVENT
+from robo_eval_robot.config import GUARD_HEARTBEAT as GUARD_HEARTBEAT
+from robo_eval_robot.config import INCIDENTS as INCIDENTS
 from robo_eval_robot.config import POLICY_COMMAND as POLICY_COMMAND
 from robo_eval_robot.config import POLICY_HEARTBEAT as POLICY_HEARTBEAT
 from robo_eval_robot.config import SAFETY_STATE as SAFETY_STATE
 
-GUARD_HEARTBEAT: Final = "heartbeat/guard"
-"""`std_msgs/Header` from the guard's cycle."""
-INCIDENTS: Final = "safety/incidents"
-"""`diagnostic_msgs/DiagnosticArray`: one a trip, with value, limit, unit and episode."""
 SAFETY_STOP: Final = "safety/stop"
 """`std_srvs/Trigger`: stop now."""
 SAFETY_RESET: Final = "safety/reset"
@@ -26,8 +25,6 @@ SAFETY_ENABLE: Final = "safety/enable"
 """`std_srvs/SetBool`: whether commands are passed on."""
 SAFETY_WITHHOLD: Final = "safety/withhold"
 """`std_srvs/Trigger`: send nothing for a while, to see that the driver stops by itself."""
-EPISODE_EVENT: Final = "episode/event"
-"""`std_msgs/String` with one JSON object: what begins and ends."""
 RECORDER_STATUS: Final = "recorder/status"
 """`std_msgs/String` with one JSON object: what the recorder does."""
 

@@ -138,10 +138,8 @@ class Listener:
 
     def _on_event(self, message: String, now_ns: int) -> None:
         try:
-            event = door.json_of(message.data)
+            event = door.object_of(message.data)
         except ValueError:
-            return
-        if not isinstance(event, dict):
             return
         kind = event.get("event")
         if kind == "start":

@@ -96,10 +96,8 @@ class TwinNode:
 
     def _on_event(self, message: String) -> None:
         try:
-            event = door.json_of(message.data)
+            event = door.object_of(message.data)
         except ValueError:
-            return
-        if not isinstance(event, dict):
             return
         problem = None
         try:
