@@ -14,8 +14,8 @@ _S_PER_NS: Final = 1e-9
 _ROUNDING: Final = 1.0 + 1e-9
 """A change of exactly the limit, computed from binary fractions, is not beyond it."""
 _ROUNDING_OF_VALUE: Final = 1e-12
-_JITTER: Final = 0.5
-"""Share of a control period that a request may be early at first, with none that was late."""
+_JITTER: Final = 1.0
+"""Control periods that a request may be early by at first, with none that was late."""
 _MOST_JITTER: Final = 2.0
 """Control periods that requests may be early by, after others that were late by as much."""
 _LEAST_S: Final = 1e-6
@@ -201,7 +201,7 @@ class RequestCheck:
         self.is_new = True
         self._last_stamp_ns, self._pace_s = None, self._period_s
         self._late_s = _JITTER * self._period_s
-        self._spare_s = self._period_s + self._late_s  # it may come at once
+        self._spare_s = _MOST_JITTER * self._period_s  # the first may come at once
 
     def judge(self, request: Request, wall_ns: int, now: float) -> Judged:
         """Check a request, and remember it if it is passed on.
