@@ -24,6 +24,11 @@ HASH_KEY: Final = "topic_type_hash"
 STATIC_TRANSFORMS: Final = "/tf_static"
 """End of a topic that is latched by many: what each of them said holds."""
 
+POLICY_COMMAND: Final = "policy/joint_command"
+"""`sensor_msgs/JointState` in the robot's namespace: what the policy asks for, once a tick.
+
+Only the guard hears it. It is told here because bags are read where there is no ROS."""
+
 _VERSION: Final = 9
 _ROOT: Final = "rosbag2_bagfile_information"
 

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from robo_eval.core.episode import Episode
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import EndReason, Side
 from robo_eval.core.schedule import PlannedEpisode, base_id_of, schedule
+from robo_eval.log.bag_metadata import METADATA_FILE, POLICY_COMMAND, described
 from robo_eval.log.bag_restore import BagBusyError, Restored, restore
 from robo_eval.log.directory import TrialDirectory
 from robo_eval.log.files import explained
+from robo_eval.log.joint_trace import read_joint_trace
 from robo_eval.log.planned_row import row_for
 from robo_eval.log.provenance import software
 from robo_eval.log.store import EpisodeStore
@@ -106,8 +111,7 @@ def _lost_row(trial: TrialDirectory, uri: str, folder: Path, found: Restored) ->
         policy_digest=str(start["policy_digest"]),
         robot=start.get("robot"),
         start_ns=began if isinstance(began, int) else 0,
-        duration_s=0.0,
-        ticks=0,
+        **_played(folder, found),
         episode_return=None,
         quality=None,
         success=None,
@@ -118,6 +122,27 @@ def _lost_row(trial: TrialDirectory, uri: str, folder: Path, found: Restored) ->
         trace_uri=uri,
         trace_sha256=trace_digest(folder),
     )
+
+
+def _played(folder: Path, found: Restored) -> dict[str, float | None]:
+    """Ticks and time of what a bag holds of the policy's requests; None where it does not say."""
+    said = described(folder / METADATA_FILE)
+    ticks: int | None = None
+    seconds: float | None = None
+    for topic, count in said.counts.items() if said else ():
+        if topic.endswith(f"/{POLICY_COMMAND}") and (count or found.was_complete):
+            ticks, seconds = count, None if count else 0.0
+            with suppress(InputError):
+                at_ns = read_joint_trace(folder, topic).received_ns
+                # As many periods as there are requests, of which nobody ended the last.
+                if count > 1:
+                    seconds = float(np.ptp(at_ns)) / 1e9 * count / (count - 1)
+    return {
+        "ticks": ticks,
+        "uninterrupted_actions": ticks,
+        "duration_s": seconds,
+        "exposure_s": seconds,
+    }
 
 
 def _planned(trial: TrialDirectory, base_id: str) -> PlannedEpisode | None:

@@ -92,9 +92,9 @@ def test_a_late_computer_voids_an_episode_which_is_played_again_and_resumed(
 
 def test_more_missed_ticks_than_the_plan_allows_void_whatever_the_task_says() -> None:
     pytest.importorskip("rclpy")
-    from robo_eval_robot.episode import _Played, _score
+    from robo_eval_robot.episode import Played, _score
 
-    played = _Played(rewards=[0.005] * 200, truncated=True)
+    played = Played(rewards=[0.005] * 200, truncated=True)
     for text, ends in (
         ("", {0: "success", 4: "success", 5: "void"}),
         ("max_missed_ticks: 0\n", {0: "success", 1: "void"}),

@@ -36,8 +36,8 @@ class Attempt:
         end_reason: Why it ended.
         detail: More about that, one line.
         fault_by: Who a fault was by.
-        ticks: Control ticks.
-        duration_s: Time under way, seconds.
+        ticks: Control ticks; None if not known.
+        duration_s: Time under way, seconds; None if not known.
         episode_return: Sum of the rewards; None if it is not scored.
         quality: Score in [0, 1].
         success: Whether that is enough.
@@ -53,8 +53,8 @@ class Attempt:
     end_reason: EndReason
     detail: str | None = None
     fault_by: FaultBy | None = None
-    ticks: int = 0
-    duration_s: float = 0.0
+    ticks: int | None = None
+    duration_s: float | None = None
     episode_return: float | None = None
     quality: float | None = None
     success: bool | None = None

@@ -37,7 +37,7 @@ from robo_eval_robot.attempt import Attempt
 from robo_eval_robot.children import Children, children
 from robo_eval_robot.config import RobotConfig
 from robo_eval_robot.drafting import Drafts
-from robo_eval_robot.episode import play_attempt
+from robo_eval_robot.episode import Played, play_attempt
 from robo_eval_robot.link import RobotLink, RobotLostError
 from robo_eval_robot.lock import robot_lock
 from robo_eval_robot.noting import Notebook
@@ -293,11 +293,12 @@ class _Run:
         return next_block(plan, todo, self._attempts)
 
     def _play(self, planned: PlannedEpisode) -> Episode:
-        start_ns = time.time_ns()
+        start_ns, played = time.time_ns(), Played()
         self._playing = str(planned.pair_id)
         try:
             attempt = play_attempt(
                 planned,
+                played,
                 plan=self._trial.plan,
                 config=self._config,
                 keywords=task_keywords(self._trial.plan, planned),
@@ -311,7 +312,7 @@ class _Run:
                 listen=lambda: self._check_speaking(anew=True),
             )
         except CheckFailedError as err:
-            attempt = self._after_loss(planned, err)
+            attempt = self._after_loss(planned, err, played)
         self._notebook.attempt(planned, attempt)
         self._is_judging = True
         try:
@@ -387,12 +388,23 @@ class _Run:
     def _is_stopped(self) -> bool:
         return self._stop.signal_name is not None
 
-    def _after_loss(self, planned: PlannedEpisode, err: CheckFailedError) -> Attempt:
+    def _after_loss(
+        self, planned: PlannedEpisode, err: CheckFailedError, played: Played
+    ) -> Attempt:
         """Bring everything up again, and keep of the episode what can be kept."""
         trace = self._bring_up(err, planned.episode_id)
         if trace is None:
             trace = self._recordings.rescue(planned.episode_id)
-        return Attempt(end_reason=EndReason.LOST, detail=str(err), trace=trace)
+        ticks = len(played.rewards)
+        return Attempt(
+            end_reason=EndReason.LOST,
+            detail=str(err),
+            ticks=ticks,
+            duration_s=ticks / self._config.control_rate_hz,
+            initial_state=played.initial_state,
+            trace=trace,
+            start_ns=played.start_ns,
+        )
 
     def _bring_up(self, err: CheckFailedError, episode_id: str = "") -> Trace | None:
         """Start again what has died, and what dies meanwhile; the bag of the episode is closed."""

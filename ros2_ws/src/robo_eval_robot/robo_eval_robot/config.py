@@ -11,11 +11,9 @@ from pydantic import Field, Strict, ValidationError, model_validator
 from robo_eval.core.kinds import Side
 from robo_eval.core.names import unknown_name
 from robo_eval.core.yaml_form import Count, Section, first_problem, mapping_of, text_of, validated
+from robo_eval.log.bag_metadata import POLICY_COMMAND as POLICY_COMMAND
 
 PAGE: Final = "docs/robots.md"
-POLICY_COMMAND: Final = "policy/joint_command"
-"""What the policy asks for (`sensor_msgs/JointState`); only the guard hears it. It is told here and
-not with the other topics because bags are read where there is no ROS."""
 POLICY_HEARTBEAT: Final = "heartbeat/policy"
 """`std_msgs/Header` from the policy's control loop."""
 DRIVER_HEARTBEAT: Final = "heartbeat/driver"

@@ -32,18 +32,21 @@ _STATE_S: Final = 0.5
 
 
 @dataclass(slots=True)
-class _Played:
-    """What happened between start and end."""
+class Played:
+    """What has happened since an attempt was set up; it outlives an attempt that is lost."""
 
     rewards: list[float] = field(default_factory=list)
     terminated: bool = False
     truncated: bool = False
     info: Mapping[str, Any] = field(default_factory=dict)
     injected: list[tuple[int, Injection]] = field(default_factory=list)
+    initial_state: dict[str, Any] = field(default_factory=dict)
+    start_ns: int | None = None
 
 
 def play_attempt(
     planned: PlannedEpisode,
+    played: Played,
     *,
     plan: TrialPlan,
     config: RobotConfig,
@@ -64,6 +67,7 @@ def play_attempt(
 
     Args:
         planned: What to play.
+        played: Filled while it is played.
         plan: The plan.
         config: The robot.
         keywords: Of the task.
@@ -84,19 +88,17 @@ def play_attempt(
     """
     task, _ = task_and_policy(plan, planned)
     env = RosRobotEnv(robot=config, task=task.env, link=link, stagehand=stagehand, **keywords)
-    played, initial = _Played(), {}
-    start_ns: int | None = None
     counted = _counts(link)
     try:
         _set_up(env, planned, planned_start, stagehand)
-        start_ns = time.time_ns()
+        played.start_ns = time.time_ns()
         _begin(recordings, plan, planned, config, policy)
         observation = _start(env, policy, policy_seed)
-        initial = env.initial_state
+        played.initial_state = env.initial_state
         _play(env, observation, policy, injections_of(plan, planned), stagehand, played, check)
         score = _score(plan, planned, played, env.timing.late_ticks)
     except InterruptedRunError as err:
-        if start_ns is None:
+        if played.start_ns is None:
             raise
         score = Attempt(end_reason=EndReason.VOID, detail=f"interrupted: {err}")
     except SkippedError as err:
@@ -134,7 +136,7 @@ def play_attempt(
         episode_return=score.episode_return,
         quality=score.quality,
         success=score.success,
-        initial_state=initial,
+        initial_state=played.initial_state,
         measures={
             **own,
             **env.timing.as_measures(),
@@ -145,7 +147,7 @@ def play_attempt(
         faults=tuple(_faults(played, score, config)),
         trace=trace,
         void_by=score.void_by,
-        start_ns=start_ns,
+        start_ns=played.start_ns,
     )
 
 
@@ -245,7 +247,7 @@ def _play(
     policy: Policy,
     injections: list[Injection],
     stagehand: Stagehand,
-    played: _Played,
+    played: Played,
     check: Callable[[], None],
 ) -> None:
     with aside():
@@ -297,7 +299,7 @@ def _disturb(stagehand: Stagehand, injection: Injection) -> None:
         stagehand.disturb(injection.fault, ticks=injection.ticks)
 
 
-def _score(plan: TrialPlan, planned: PlannedEpisode, played: _Played, late_ticks: int) -> Attempt:
+def _score(plan: TrialPlan, planned: PlannedEpisode, played: Played, late_ticks: int) -> Attempt:
     """How it ended; nobody's failure nor success if the computer was late too often."""
     if plan.max_missed_ticks is not None and late_ticks > plan.max_missed_ticks:
         text = f"{late_ticks} control ticks missed, {plan.max_missed_ticks} are allowed"
@@ -336,7 +338,7 @@ def _measures_of(policy: Policy) -> dict[str, float]:
         return {}
 
 
-def _faults(played: _Played, score: Attempt, config: RobotConfig) -> list[dict[str, Any]]:
+def _faults(played: Played, score: Attempt, config: RobotConfig) -> list[dict[str, Any]]:
     """What was injected, but for emergency stops: no robot is to overcome those."""
     ticks = len(played.rewards)
     return [
