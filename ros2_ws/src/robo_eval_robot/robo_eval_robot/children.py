@@ -40,7 +40,10 @@ class Child:
 
 
 class Children:
-    """Starts processes in their own sessions, so that Ctrl-C reaches them through us, in order.
+    """Starts processes in their own groups, so that Ctrl-C reaches them through us, in order.
+
+    They stay in our session: when we die, however we die, the kernel wakes those that are stopped
+    (SIGHUP and SIGCONT for the stopped members of a group that is orphaned), and they end as well.
 
     Args:
         logs: Folder for what they print.
@@ -74,7 +77,7 @@ class Children:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 env=environment,
-                start_new_session=True,
+                process_group=0,
             )
 
     def vital(self) -> list[str]:
