@@ -64,8 +64,9 @@ _SAME: Final = (
 """What both episodes of a pair share."""
 _CONTEXT: Final = ("family", VARIANT, "profile", "level", "difficulty")
 _NO_PAIR: Final = Estimate.missing(reason="no pair with both episodes scored", unit="ratio")
-_ALONE: Final = "have no scored partner"
+_ALONE: Final = "have no scored simulated partner"
 _UNMET: Final = "are in contexts that were not simulated"
+HIDDEN: Final = "were left out or tried again"
 ROUNDING: Final = 1e-9
 _CONTEXTS: Final = "gaffke_within_contexts"
 _DEFAULT: Final = MetricConfig()
@@ -93,6 +94,7 @@ class Agreement:
         offered: Physical episodes that could be pairs: each has one simulated episode of the same
             policy, task, level and seed, and neither has a `pair_id`.
         mcnemar_p: McNemar's exact p, which takes the number of discordant pairs as given.
+        why_alone: Why physical episodes are compared with none; empty if each is compared.
     """
 
     name: str
@@ -111,6 +113,7 @@ class Agreement:
     effective_sample_size: float | None
     offered: int = 0
     mcnemar_p: float | None = None
+    why_alone: str = ""
 
     @property
     def unpaired(self) -> float:
@@ -267,8 +270,7 @@ def _by_pairs(name: str, physical: Rows, simulated: Rows, config: MetricConfig) 
     if uncovered is not None and uncovered > config.max_unmatched + ROUNDING:
         # Whoever chose the pairs chose the agreement.
         agreement = Estimate.missing(
-            reason=f"unmatched: {uncovered:.0%} of the scored physical episodes have no scored"
-            " simulated partner",
+            reason=f"unmatched: {uncovered:.0%} of the physical episodes {_why(gaps)}",
             unit="ratio",
             n=len(one),
         )
@@ -281,7 +283,7 @@ def _by_pairs(name: str, physical: Rows, simulated: Rows, config: MetricConfig) 
         name=name,
         agreement=agreement,
         new_task=_worst_of(
-            gaps, _ALONE, lambda rows: _of_new_tasks(_over_tasks(rows, config), agreement)
+            gaps, _why(gaps), lambda rows: _of_new_tasks(_over_tasks(rows, config), agreement)
         ),
         ar_sim=found.sim,
         ar_physical=found.real,
@@ -295,7 +297,15 @@ def _by_pairs(name: str, physical: Rows, simulated: Rows, config: MetricConfig) 
         worst_family=_worst(families),
         uncovered_mass=uncovered,
         effective_sample_size=None,
+        why_alone=_why(gaps),
     )
+
+
+def _why(gaps: Rows, otherwise: str = _ALONE) -> str:
+    """Why the gap of some physical episodes is not known; `_worst_of` says it."""
+    left_out = gaps.left_out
+    is_other = bool((np.isnan(gaps["gap"]) & ~left_out).any())
+    return " or ".join([otherwise] * is_other + [HIDDEN] * bool(left_out.any()))
 
 
 def _worst_of(gaps: Rows, what: str, agreement: Callable[[Rows], Estimate]) -> Estimate:
@@ -327,7 +337,7 @@ def _agreement(gaps: Rows, config: MetricConfig) -> Estimate:
     """Agreement of pairs, see `_worst_of`."""
     if np.isnan(gaps["gap"]).all():
         return _NO_PAIR
-    return _worst_of(gaps, _ALONE, lambda rows: folded(_difference(rows, config)))
+    return _worst_of(gaps, _why(gaps), lambda rows: folded(_difference(rows, config)))
 
 
 def _over_tasks(gaps: Rows, config: MetricConfig) -> Estimate:
@@ -389,6 +399,8 @@ class _Compared:
     """Physical and simulated observations, where contexts are compared."""
     alone: int = 0
     """Physical episodes that cannot be compared, where contexts are."""
+    why: str = ""
+    """Why they cannot."""
 
 
 def _of_pairs(physical: Rows, simulated: Rows, config: MetricConfig) -> _Compared:
@@ -481,6 +493,7 @@ def _by_contexts(name: str, physical: Rows, simulated: Rows, config: MetricConfi
         worst_family=_worst(families),
         uncovered_mass=uncovered,
         effective_sample_size=effective,
+        why_alone=found.why,
     )
 
 
@@ -537,14 +550,14 @@ def _of_contexts(
         return replace(found, low=low, high=high, method=_CONTEXTS, reason=note)
 
     uncovered = float(alone.mean())
+    why = _why(physical.having(gap=np.where(alone, np.nan, rate)), _UNMET)
     agreement = Estimate.missing(
-        reason=f"unmatched: {uncovered:.0%} of the physical episodes are in contexts that were not"
-        " simulated",
+        reason=f"unmatched: {uncovered:.0%} of the physical episodes {why}",
         unit="ratio",
         n=n_real,
     )
     if uncovered <= config.max_unmatched + ROUNDING:
-        agreement = _worst_of(once, _UNMET, lambda rows: folded(difference(rows)))
+        agreement = _worst_of(once, why, lambda rows: folded(difference(rows)))
     compared = _Compared(
         real=success_estimate(round(k_real.sum()), total, exact=True, level=config.level)
         if total == len(met)
@@ -554,6 +567,7 @@ def _of_contexts(
         agreement=agreement,
         sizes=(total, sum(sim[context][1] for context in real)),
         alone=int(alone.sum()),
+        why=why,
     )
     return compared, uncovered, found.get("effective_sample_size")
 

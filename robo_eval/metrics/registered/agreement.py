@@ -8,7 +8,7 @@ from dataclasses import replace
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.number import Condition, Number
 from robo_eval.core.wording import counted
-from robo_eval.metrics.agreement import NO_SIMULATION, SEVERAL, Agreement
+from robo_eval.metrics.agreement import HIDDEN, NO_SIMULATION, SEVERAL, Agreement
 from robo_eval.metrics.body import Body
 from robo_eval.metrics.calibrated import Calibrated
 from robo_eval.metrics.registered.needs import (
@@ -16,6 +16,7 @@ from robo_eval.metrics.registered.needs import (
     CHOOSE,
     IMPORT_SIMULATED,
     NEW_TASKS,
+    SCORED_AT_ONCE,
     SIMULATE,
 )
 from robo_eval.metrics.registry import PHYSICAL, metric
@@ -27,7 +28,9 @@ def _noun(found: Agreement) -> str:
     return "pair" if found.matching == "pairs" else "episode"
 
 
-def _remedy(body: Body) -> str:
+def _remedy(body: Body, found: Agreement | None = None) -> str:
+    if found is not None and found.why_alone == HIDDEN:
+        return SCORED_AT_ONCE
     return IMPORT_SIMULATED if body.is_imported else SIMULATE
 
 
@@ -116,7 +119,7 @@ def _compared(body: Body, found: Agreement) -> Iterator[Number]:
             name="uncompared",
             estimate=_counted(found.uncovered_mass, "ratio", n),
             rests_on=counted(n, "scored episode"),
-            note="without a scored partner" if by_pairs else "in contexts that were not simulated",
+            note=found.why_alone,
             detail=not found.uncovered_mass,
         )
     if found.effective_sample_size is not None:
@@ -130,13 +133,13 @@ def _compared(body: Body, found: Agreement) -> Iterator[Number]:
         estimate=found.agreement,
         rests_on=counted(found.agreement.n, noun),
         note="" if by_pairs else "by context",
-        remedy=_remedy(body) if found.agreement.low is None else "",
+        remedy=_remedy(body, found) if found.agreement.low is None else "",
     )
     yield Number(
         name="S2R_new_task",
         estimate=found.new_task,
         rests_on=counted(found.new_task.n, "task"),
-        remedy=(NEW_TASKS if found.agreement.low is not None else _remedy(body))
+        remedy=(NEW_TASKS if found.agreement.low is not None else _remedy(body, found))
         if found.new_task.low is None
         else "",
     )

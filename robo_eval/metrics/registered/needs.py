@@ -9,6 +9,9 @@ from robo_eval.metrics.registry import need
 from robo_eval.metrics.safety import NO_EXPOSURE, NO_RECORD
 
 SIMULATE: Final = "play the simulated half of the pairs: robo-eval partner"
+SCORED_AT_ONCE: Final = (
+    "play more episodes: one that was left out, or tried again, is compared with none"
+)
 BOTH_SIDES: Final = "play the same policy, task and seeds on a robot and in simulation"
 IMPORT_SIMULATED: Final = (
     "import the simulated episodes with those of the robot: one table, whose column side says which"

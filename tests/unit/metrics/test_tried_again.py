@@ -11,6 +11,7 @@ from robo_eval.metrics.effects import policy_differences
 from robo_eval.metrics.frame import episodes_frame
 from robo_eval.metrics.performance import FIRST_ATTEMPTS, policies, success_of_rows
 from robo_eval.metrics.rank_agreement import _shares
+from robo_eval.metrics.summary import summarise
 from robo_eval.metrics.tables import main_rows
 
 FAST = MetricConfig(resamples=199)
@@ -91,3 +92,38 @@ def test_intervals_of_starts_that_were_tried_until_they_succeed_hold_the_truth()
         values.append(found.value)
     assert held / rounds > 0.93
     assert np.mean(values) == pytest.approx(truth, abs=0.02)
+
+
+@pytest.mark.parametrize("is_paired", [True, False])
+def test_an_episode_that_was_void_at_first_lacks_no_simulated_partner(is_paired):
+    """Levels compare it with none, and no simulation can mend that."""
+    real, sim = (pd.DataFrame(attempts("A", [[1]] * 6, side)) for side in ("twin", "sim"))
+    for frame in (real, sim):
+        frame["attempt"] = 1
+        frame["pair_id"] = [f"pair-{seed}" for seed in frame["seed"]] if is_paired else None
+    void = real.iloc[:1].assign(
+        episode_id="void", quality=np.nan, success=None, pair_id=None,
+        end_reason="void", end_detail="late_computer: 5 late control ticks, 4 are allowed",
+    )  # fmt: skip
+    real.loc[0, ["episode_id", "attempt"]] = ["void-a2", 2]
+    both = pd.concat([void, real, sim], ignore_index=True)
+    (body,) = summarise(both, config=FAST).robots
+    assert body.agreement.why_alone == ""
+    assert body.of("S2R").value == pytest.approx(1.0)
+    told = [
+        one
+        for one in body.strict.numbers
+        if one.name.startswith(("S2S", "uncompared")) and not one.family
+    ]
+    assert len(told) > 2
+    for one in told[:2]:
+        text = f"{one.note} {one.estimate.reason or ''}"
+        assert "left out or tried again" in text
+        assert "partner" not in text and "simulated" not in text
+        assert "robo-eval partner" not in one.remedy
+    alone = both[both["episode_id"] != sim["episode_id"].iloc[-1]]
+    (body,) = summarise(alone, config=FAST).robots
+    if is_paired:
+        text = body.strict.agreement.agreement.reason
+        assert "partner or were left out or tried again" in text
+        assert "33%" in text
