@@ -36,6 +36,10 @@ LogOption = Annotated[
         show_default=False,
     ),
 ]
+PlaceArgument = Annotated[
+    str | None,
+    typer.Argument(metavar="[PATH|URL]", help="The same as --log.", show_default=False),
+]
 StationOption = Annotated[
     str | None,
     typer.Option(
@@ -66,6 +70,19 @@ NameArgument = Annotated[
 
 
 # Which log -------------------------------------------------------------------------------------
+
+
+def named_log(place: str | None, log: str | None) -> str | None:
+    """The log that the argument or `--log` names.
+
+    Raises:
+        InputError: If both do.
+    """
+    from robo_eval.core.errors import InputError
+
+    if place is not None and log is not None:
+        raise InputError(f"--log: is {log}, and {place} is named as well; name one log")
+    return log if place is None else place
 
 
 def default_log() -> Path:

@@ -11,9 +11,11 @@ import typer
 from robo_eval.cli.incidents_common import (
     LogOption,
     NameArgument,
+    PlaceArgument,
     SinceOption,
     UntilOption,
     checked,
+    named_log,
     period_of,
     say_open,
     when,
@@ -97,6 +99,7 @@ def _words(words: type[StrEnum], name: str, given: list[str] | None) -> Any:  # 
 def list_(
     given: Given,
     *,
+    place: PlaceArgument = None,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=10_000, help="How many.")] = 20,
     after: Annotated[
         str | None, typer.Option("--after", help="`next` of the list before, for older ones.")
@@ -111,7 +114,7 @@ def list_(
     from robo_eval_incidents.lists import check_robot, list_incidents, row_dict, utc_today
 
     wanted = filter_of(given)
-    with checked(log) as found:
+    with checked(named_log(place, log)) as found:
         check_robot(found, *given["robot"] or ())
         page = list_incidents(found, wanted, after=after, limit=limit)
         if json:

@@ -9,8 +9,10 @@ import typer
 from robo_eval.cli.incidents_common import (
     LogOption,
     NameArgument,
+    PlaceArgument,
     RobotOption,
     checked,
+    named_log,
     now_ns,
     opened,
     say_filed,
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 
 def todo(
     *,
+    place: PlaceArgument = None,
     robot: RobotOption = None,
     owner: Annotated[
         str | None,
@@ -54,7 +57,7 @@ def todo(
 
     owner = None if owner is None else name_of(owner, "--owner")
     today = utc_today()
-    with checked(log) as found:
+    with checked(named_log(place, log)) as found:
         rows = todo_of(found, robot=robot, owner=owner, overdue=overdue, today=today).rows
         # Nobody is the owner of a clock.
         clocks = due(found, robot=robot) if owner is None else []

@@ -142,10 +142,11 @@ def _lines(title: str) -> Shown:
     state = {"next": started + _LINE_EVERY_S}
 
     def show(done: int, planned: int, newest: Episode) -> None:
-        del newest
         now = time.monotonic()
         if now >= state["next"] or done == planned:
             state["next"] = now + _LINE_EVERY_S
-            typer.echo(f"{title}: {done}/{planned} episodes, {now - started:.0f} s", err=True)
+            again = f", the last in attempt {newest.attempt}" if newest.attempt > 1 else ""
+            took = f"{now - started:.0f} s"
+            typer.echo(f"{title}: {done}/{planned} episodes, {took}{again}", err=True)
 
     return Shown(show)

@@ -441,11 +441,25 @@ def _print_next(trial: TrialDirectory, sides: Sequence[Side], left: Sequence[Lef
         for command in dict.fromkeys(one.command for one in left):
             say(f"  {command}")
     elif Side.SIM in trial.plan.sides and Side.SIM not in sides:
-        next_steps(f"robo-eval partner {where}", f"robo-eval metrics {where}")
+        next_steps(*_to_review(trial), f"robo-eval partner {where}", f"robo-eval metrics {where}")
     elif set(sides) == {Side.SIM}:
         next_steps(f"robo-eval metrics {where}", f"robo-eval verify {where}")
     else:
-        next_steps(f"robo-eval assess {where}", f"robo-eval verify {where}")
+        next_steps(*_to_review(trial), f"robo-eval assess {where}", f"robo-eval verify {where}")
+
+
+def _to_review(trial: TrialDirectory) -> Sequence[str]:
+    """What names the drafts of incidents of a trial, where some wait for a person."""
+    from robo_eval.cli.incidents_common import is_there, readable
+    from robo_eval_incidents.lists import Filter, list_incidents
+    from robo_eval_incidents.words import Status
+
+    log = f"{trial.path}/"
+    if not is_there(log):
+        return ()
+    with readable(log) as found:
+        drafts = list_incidents(found, Filter(status=Status.DRAFT), limit=1).rows
+    return [f"robo-eval incidents todo --log {quoted(trial.path)}"] * bool(drafts)
 
 
 def _print_played(
@@ -477,6 +491,7 @@ class Played:
         unscored: Of those, the ones without a score.
         played: Attempts of this call.
         seconds: Wall time.
+        again: Attempts on a robot or twin at an episode that was tried before.
         where: On what, for the line that is printed.
     """
 
@@ -485,6 +500,7 @@ class Played:
     played: int
     seconds: float
     where: str
+    again: int = 0
 
     @classmethod
     def of(cls, result: PhysicalResult | RunResult, where: str) -> Played:
@@ -495,6 +511,7 @@ class Played:
             played=result.played,
             seconds=result.seconds,
             where=where,
+            again=getattr(result, "again", 0),
         )
 
 
@@ -599,7 +616,8 @@ def _played(part: Played) -> str:
     rate = part.played / part.seconds
     speed = f"{rate:.0f}/s" if rate >= 1.0 else f"{60.0 * rate:.0f} a minute"
     return (
-        f"{part.played} episodes played in {part.seconds:.1f} s ({speed} on {part.where}), {counts}"
+        f"{part.played} episodes played{f', {part.again} of them again,' * bool(part.again)} in"
+        f" {part.seconds:.1f} s ({speed} on {part.where}), {counts}"
     )
 
 

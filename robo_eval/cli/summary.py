@@ -129,13 +129,19 @@ def print_summary(summary: TrialSummary, *, by_level: bool = True) -> None:
 
 def _print_lost(summary: TrialSummary) -> None:
     """Why episodes have no score, the most frequent reasons first."""
-    counts: Counter[tuple[str, str]] = Counter()
+    counts: Counter[tuple[str, str, bool]] = Counter()
     for body in summary.bodies:
         frame = body.frame
-        lost = frame.loc[frame["quality"].isna() & frame["end_detail"].notna(), "end_detail"]
-        counts.update((body.policy, detail) for detail in lost)
-    for (policy, detail), count in counts.most_common(5):
-        say(f"{policy}: {count} without a score: {detail}")
+        has_none = frame["quality"].isna()
+        is_again = frame["base_id"].isin(frame.loc[~has_none, "base_id"])
+        lost = frame[has_none & frame["end_detail"].notna()]
+        counts.update(
+            (body.policy, detail, again)
+            for detail, again in zip(lost["end_detail"], is_again[lost.index], strict=True)
+        )
+    for (policy, detail, again), count in counts.most_common(5):
+        more = "; played again, with a score" if again else ""
+        say(f"{policy}: {count} without a score: {detail}{more}")
 
 
 def _say_not_begun(summary: TrialSummary) -> None:

@@ -31,6 +31,7 @@ FORMATS: Final[dict[str, Format]] = {
     "difference": Format(2, signed=True),
     "incidents/100 h": Format(2),
     "h": Format(None, " h"),
+    "s": Format(None, " s"),
     "p": Format(3),
     "correlation": Format(2),
     "count": Format(0),

@@ -127,16 +127,18 @@ def _lost_row(trial: TrialDirectory, uri: str, folder: Path, found: Restored) ->
 def _played(folder: Path, found: Restored) -> dict[str, float | None]:
     """Ticks and time of what a bag holds of the policy's requests; None where it does not say."""
     said = described(folder / METADATA_FILE)
+    counts = said.counts if said else {}
     ticks: int | None = None
     seconds: float | None = None
-    for topic, count in said.counts.items() if said else ():
-        if topic.endswith(f"/{POLICY_COMMAND}") and (count or found.was_complete):
-            ticks, seconds = count, None if count else 0.0
-            with suppress(InputError):
-                at_ns = read_joint_trace(folder, topic).received_ns
-                # As many periods as there are requests, of which nobody ended the last.
-                if count > 1:
-                    seconds = float(np.ptp(at_ns)) / 1e9 * count / (count - 1)
+    topic = next((name for name in counts if name.endswith(f"/{POLICY_COMMAND}")), "")
+    if topic and not counts[topic] and found.was_complete:
+        ticks, seconds = 0, 0.0
+    elif topic and (ticks := counts[topic] or None):
+        with suppress(InputError):
+            at_ns = read_joint_trace(folder, topic).received_ns
+            # As many periods as there are requests, of which nobody ended the last.
+            if ticks > 1:
+                seconds = float(np.ptp(at_ns)) / 1e9 * ticks / (ticks - 1)
     return {
         "ticks": ticks,
         "uninterrupted_actions": ticks,

@@ -64,7 +64,7 @@ _SAME: Final = (
 """What both episodes of a pair share."""
 _CONTEXT: Final = ("family", VARIANT, "profile", "level", "difficulty")
 _NO_PAIR: Final = Estimate.missing(reason="no pair with both episodes scored", unit="ratio")
-_ALONE: Final = "have no scored simulated partner"
+_ALONE: Final = "have no scored partner"
 _UNMET: Final = "are in contexts that were not simulated"
 HIDDEN: Final = "were left out or tried again"
 ROUNDING: Final = 1e-9
@@ -270,7 +270,7 @@ def _by_pairs(name: str, physical: Rows, simulated: Rows, config: MetricConfig) 
     if uncovered is not None and uncovered > config.max_unmatched + ROUNDING:
         # Whoever chose the pairs chose the agreement.
         agreement = Estimate.missing(
-            reason=f"unmatched: {uncovered:.0%} of the physical episodes {_why(gaps)}",
+            reason=f"unmatched: {uncovered:.0%} of the scored physical episodes {_why(gaps)}",
             unit="ratio",
             n=len(one),
         )

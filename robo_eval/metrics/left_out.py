@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from robo_eval.core.defaults import MAX_VOIDS
 from robo_eval.core.kinds import Arm, EndReason, FaultBy, Side
-from robo_eval.core.wording import counted
+from robo_eval.core.wording import counted, noun_for
 from robo_eval.metrics.attribution import void_reason
 from robo_eval.metrics.tables import Rows
 
@@ -30,6 +31,7 @@ class LeftOut:
         attempts: Attempts in all.
         is_excused: Whether the plan allows them all: faults of the set-up, lost processes, and
             voids for reasons of the plan, in no more than the share that settings allow.
+        most: Share that settings allow, where all was excused and there is more; else None.
         namesakes: Other names under which the same policy played on that side.
     """
 
@@ -37,6 +39,7 @@ class LeftOut:
     by_end: tuple[tuple[str, int], ...] = ()
     attempts: int = 0
     is_excused: bool = True
+    most: float | None = None
     namesakes: tuple[str, ...] = ()
 
     @property
@@ -55,9 +58,12 @@ class LeftOut:
         if self.is_excused:
             return ""
         left = sum(n for _, n in self.by_end)
+        of_default = ", the default" if self.most == MAX_VOIDS else ""
+        share = "" if self.most is None else f": max_voids is {self.most:g}{of_default}"
         return (
-            f"{counted(left, 'attempt')} of {self.attempts} were left out beyond what the plan"
-            f" allows ({self._ends}); levels count them as failures"
+            f"{counted(left, 'attempt')} of {self.attempts} {noun_for(left, 'was', 'were')} left"
+            f" out beyond what the plan allows ({self._ends}){share}; levels count each such"
+            " episode as a failure"
         )
 
     @property
@@ -94,12 +100,13 @@ def left_out_of(
             out["end_reason"], out["end_detail"], out["fault_by"], strict=True
         )
     ]
-    ends = out["end_reason"].value_counts()
+    ends, is_more = out["end_reason"].value_counts(), len(out) > most * len(main)
     return LeftOut(
         episodes=tuple(sorted(set(out["base_id"]))),
         by_end=tuple((end.value, int(ends[end.value])) for end in _ENDS if end.value in ends),
         attempts=len(main),
-        is_excused=all(excuses) and len(out) <= most * len(main),
+        is_excused=all(excuses) and not is_more,
+        most=most if all(excuses) and is_more else None,
         namesakes=namesakes,
     )
 

@@ -421,6 +421,18 @@ def test_what_has_no_score_is_a_failure_beyond_what_the_plan_allows(end: str) ->
     assert told.estimate.value == pytest.approx(60 / 90)
 
 
+@pytest.mark.parametrize(
+    ("most", "said"), [(0.05, "max_voids is 0.05, the default"), (0.1, "0.1;")]
+)
+def test_a_share_of_settings_is_named_and_one_is_no_several(most: float, said: str) -> None:
+    from robo_eval.metrics.left_out import left_out_of
+
+    frame = table({"ours": ["success"] * 6 + ["lost"]})
+    problem = left_out_of(frame[frame["side"] == "real"], None, most).problem
+    assert "1 attempt of 7 was left out" in problem
+    assert said in problem
+
+
 def test_trying_again_until_it_succeeds_makes_no_success() -> None:
     frame = table({"ours": ["success"] * 60})
     first = frame[(frame["side"] == "real") & (frame["seed"] < 30)].copy()

@@ -10,10 +10,15 @@ import struct
 import subprocess
 import sys
 import termios
+from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
-from robo_eval.cli.progress import Pace
+from robo_eval.cli.progress import Pace, episode_progress
+from robo_eval.cli.run import Played, _played
+from robo_eval.core.estimate import Estimate
+from robo_eval.core.units import text_of
 
 PAIR = "t0-l09-medium-a_policy_with_a_rather_long_name-s1000"
 LONG = "a_trial_with_a_long_name on the-robot-in-the-other-building[2]"
@@ -92,3 +97,23 @@ def test_time_left_is_of_this_run_and_without_getting_ready():
     assert pace.left_s(140.0) == pytest.approx(20.0 * 18)
     pace.see(40, 40, 400.0)
     assert pace.left_s(1000.0) == 0.0
+
+
+def test_a_line_says_which_attempt_ended_and_the_end_is_told_once(capsys):
+    with episode_progress("lab", quiet=False) as shown:
+        shown(3, 4, SimpleNamespace(attempt=1))  # the fourth is void, and is played again
+        shown(4, 4, SimpleNamespace(attempt=2))
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("lab: 4/4 episodes")
+    assert "attempt 2" in line
+
+
+def test_what_was_played_says_how_many_attempts_were_again():
+    played = Played(planned=12, unscored=0, played=13, seconds=60.0, where="lab", again=1)
+    assert "13 episodes played, 1 of them again, in 60.0 s" in _played(played)
+    assert "12 episodes played in 60.0 s" in _played(replace(played, played=12, again=0))
+
+
+def test_seconds_have_their_unit():
+    known = Estimate(value=0.0204, n=9, method="counted", unit="s")
+    assert text_of(known) == "0.0204 s"

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections import Counter
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -108,6 +110,25 @@ def test_more_missed_ticks_than_the_plan_allows_void_whatever_the_task_says() ->
             if found.end_reason is EndReason.VOID:
                 assert (found.quality, found.success, found.void_by) == (None, None, None)
                 assert found.detail == (
-                    f"late_computer: {late} control ticks missed, {plan.max_missed_ticks} are"
+                    f"late_computer: {late} control ticks were late, {plan.max_missed_ticks} are"
                     " allowed"
                 )
+
+
+def test_an_episode_that_is_to_be_played_again_is_not_done() -> None:
+    pytest.importorskip("rclpy")
+    from robo_eval_robot.conductor import _AGAIN, _Run
+
+    run = object.__new__(_Run)
+    plan = parse_plan(PLAN, source="plan")
+    run._trial = SimpleNamespace(plan=plan)
+    run.planned = schedule(plan, Side.TWIN)
+    name = run.planned[0].base_id
+    for ends, taken, left in (
+        ([], 0, 1),
+        ([EndReason.VOID], 1, 1),
+        ([EndReason.VOID, EndReason.SUCCESS], 1, 0),
+        ([EndReason.VOID] * (_AGAIN + 1), _AGAIN + 1, 0),
+    ):
+        run._attempts, run._taken = {name: ends}, Counter({name: taken})
+        assert len(run._left()) == left

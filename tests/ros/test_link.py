@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from rclpy.duration import Duration
 from sensor_msgs.msg import Imu, JointState
 
+from robo_eval_robot import link as module
 from robo_eval_robot import topics
 from robo_eval_robot.config import read_robot
+from robo_eval_robot.environment import RosRobotEnv
 from robo_eval_robot.link import RobotLink
 
 S = 1_000_000_000
@@ -120,3 +124,54 @@ def test_states_that_wait_are_all_taken_and_the_policy_sees_the_newest(link: Rob
     assert snapshot is not None
     assert snapshot.stamp_ns == stamps[-1]
     assert [one.stamp_ns for one in link.snapshots_after(stamps[9])] == stamps[10:]
+
+
+class Asleep:
+    """An executor in a process that is stopped for 6 s, and then has a state at each turn."""
+
+    def __init__(self, link: RobotLink, monkeypatch: pytest.MonkeyPatch, states: int) -> None:
+        self.now_s, self.turns, self.states = 100.0, 0, states
+        self.link, self.shutdown = link, link._executor.shutdown
+        clock = SimpleNamespace(monotonic=lambda: self.now_s, time_ns=time.time_ns)
+        monkeypatch.setattr(module, "time", clock)
+        monkeypatch.setattr(link, "_executor", self)
+        link._spun_s = self.now_s
+
+    def spin_once(self, timeout_sec: float) -> None:
+        self.turns += 1
+        self.now_s += max(0.001, timeout_sec) if self.turns > 1 else 6.0
+        if 1 < self.turns <= self.states + 1:
+            imu(self.link, self.turns * S // 50, lean=0.0)
+            joints(self.link, self.turns * S // 50)
+            if self.turns == 4:
+                self.link.guard = module.GuardReport(state="PROTECTIVE_STOP", cause="heartbeat")
+
+
+@pytest.mark.parametrize(("states", "found"), [(0, "lost"), (1, "stopped"), (20, "late")])
+def test_a_conductor_that_was_stopped_looks_at_what_waits_before_it_calls_states_lost(
+    link: RobotLink, monkeypatch: pytest.MonkeyPatch, states: int, found: str
+) -> None:
+    env = RosRobotEnv(robot=link.config, link=link, stagehand=SimpleNamespace(), balls=0)
+    imu(link, S // 50, lean=0.0)
+    joints(link, S // 50)
+    last = link.next_snapshot(0, 0.0)
+    assert last is not None
+    link.guard = module.GuardReport(state=module.RUNNING)
+    asleep = Asleep(link, monkeypatch, states if found != "stopped" else 3)
+    if found == "stopped":
+        last = replace(last, stamp_ns=10 * S)  # no state that waits is new
+    if found == "lost":
+        with pytest.raises(module.RobotLostError, match="states stopped coming"):
+            env._next_tick(last)
+        assert asleep.now_s > 106.9, "a second was listened to"
+    else:
+        snapshot = env._next_tick(last)
+        assert (snapshot is None) == (found == "stopped")
+
+
+def test_what_is_waited_for_may_have_come_while_the_process_was_stopped(
+    link: RobotLink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asleep = Asleep(link, monkeypatch, 5)
+    assert link.wait(lambda: asleep.turns >= 5, 1.0)
+    assert not link.wait(lambda: False, 1.0)

@@ -23,7 +23,8 @@ def reliability(body: Body) -> Iterator[Number]:
     """Actuation reliability: share of the scored episodes that are strict successes.
 
     AR speaks of these tasks. `AR_new_task`, the mean of their shares, speaks of tasks like these.
-    `AR_with_left_out`, which gates read, counts attempts without a score as failures.
+    `AR_with_left_out`, which gates read, counts as one failure each episode of which an attempt has
+    no score, also where it was tried again.
     """
     whole, tasks = body.reliability, body.tasks
     episodes, of = counted(whole.n, "episode"), counted(len(tasks), "task")

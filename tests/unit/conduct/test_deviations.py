@@ -234,7 +234,7 @@ def test_a_void_reason_the_plan_does_not_name_is_a_finding_of_its_own() -> None:
 def test_voids_by_a_late_computer_are_listed_apart_and_count_in_the_share() -> None:
     plan = plan_of("max_missed_ticks: 3")
     rows = rows_of(plan)
-    detail = "late_computer: 7 control ticks missed, 3 are allowed"
+    detail = "late_computer: 7 control ticks were late, 3 are allowed"
     more = [again(rows[4])]
     rows[4] = ended(rows[4], EndReason.VOID, detail)
     told = found([*rows, *more], plan)

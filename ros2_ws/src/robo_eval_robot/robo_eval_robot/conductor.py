@@ -72,12 +72,14 @@ class PhysicalResult:
         planned: Episodes the plan asks for on this side.
         unscored: Of those, the ones without a score.
         played: Attempts of this run.
+        again: Of those, the ones at an episode that was tried before.
         seconds: Wall time of this run.
     """
 
     planned: int
     unscored: int
     played: int
+    again: int
     seconds: float
 
 
@@ -146,6 +148,7 @@ def run_physical(
             planned=len(run.planned),
             unscored=run.unscored(),
             played=run.played,
+            again=run.again,
             seconds=time.monotonic() - started,
         )
 
@@ -217,7 +220,7 @@ class _Run:
             replace(planned, pair_id=planned.base_id.removesuffix(suffix))
             for planned in schedule(plan, config.side)
         ]
-        self.played = 0
+        self.played = self.again = 0
         logged = list(store.episodes())
         self._attempts = attempts_of(logged, config.side)
         self._taken: Counter[str] = Counter()
@@ -287,10 +290,12 @@ class _Run:
         self._check_stop()
 
     def _due(self) -> Sequence[PlannedEpisode]:
-        plan = self._trial.plan
-        todo = remaining(self.planned, self._attempts, retries=plan.retries)
-        todo = [one for one in todo if self._taken[one.base_id] <= _AGAIN]
-        return next_block(plan, todo, self._attempts)
+        return next_block(self._trial.plan, self._left(), self._attempts)
+
+    def _left(self) -> list[PlannedEpisode]:
+        """What was not played yet, or is to be played again."""
+        todo = remaining(self.planned, self._attempts, retries=self._trial.plan.retries)
+        return [one for one in todo if self._taken[one.base_id] <= _AGAIN]
 
     def _play(self, planned: PlannedEpisode) -> Episode:
         start_ns, played = time.time_ns(), Played()
@@ -496,9 +501,10 @@ class _Run:
         is_late = void_reason(episode.end_detail or "") == LATE_COMPUTER
         self._taken[planned.base_id] += is_late or episode.end_reason is EndReason.LOST
         self.played += 1
+        self.again += episode.attempt > 1
         if self.on_progress is not None:
-            done = sum(bool(self._attempts[p.base_id]) for p in self.planned)
-            self.on_progress(done, len(self.planned), episode)
+            total = len(self.planned)
+            self.on_progress(total - len(self._left()), total, episode)
 
     def _check_stop(self) -> None:
         person = self._staff.person

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
@@ -239,8 +238,8 @@ class RosRobotEnv(gymnasium.Env[Any, Any]):
     def _next_tick(self, last: Snapshot) -> Snapshot | None:
         """The state at the next control tick; None if the guard stopped the robot first."""
         due_ns = self._pace.next(last.stamp_ns)
-        deadline = time.monotonic() + max(1.0, 10.0 * self.config.guard.state_age_s)
-        while time.monotonic() < deadline:
+        deadline = self._link.listened_s + max(1.0, 10.0 * self.config.guard.state_age_s)
+        while self._link.listened_s < deadline:
             snapshot = self._link.next_snapshot(due_ns, self._adapter.tick_s)
             if snapshot is not None:
                 return snapshot

@@ -302,7 +302,7 @@ def _disturb(stagehand: Stagehand, injection: Injection) -> None:
 def _score(plan: TrialPlan, planned: PlannedEpisode, played: Played, late_ticks: int) -> Attempt:
     """How it ended; nobody's failure nor success if the computer was late too often."""
     if plan.max_missed_ticks is not None and late_ticks > plan.max_missed_ticks:
-        text = f"{late_ticks} control ticks missed, {plan.max_missed_ticks} are allowed"
+        text = f"{late_ticks} control ticks were late, {plan.max_missed_ticks} are allowed"
         return Attempt(end_reason=EndReason.VOID, detail=f"{LATE_COMPUTER}: {text}")
     task, _ = task_and_policy(plan, planned)
     end_reason, quality, episode_return = score_played(

@@ -181,16 +181,22 @@ class RobotLink:
         """Take what arrives within some seconds, at least once, and send heartbeats."""
         self._beat()
         self._executor.spin_once(timeout_sec=max(0.0, min(seconds, _HEARTBEAT_S)))
-        now = time.monotonic()
-        # Time in which nobody listened, such as that of a slow policy, is nobody's silence.
-        self._listened_s += min(now - self._spun_s, 2 * _HEARTBEAT_S)
-        self._spun_s = now
+        self._listened_s, self._spun_s = self.listened_s, time.monotonic()
+
+    @property
+    def listened_s(self) -> float:
+        """A clock, seconds: how long this process has listened.
+
+        Time in which nobody listened, such as that of a slow policy or of a process that was
+        stopped, is nobody's silence: what arrived meanwhile waits to be taken.
+        """
+        return self._listened_s + min(time.monotonic() - self._spun_s, 2 * _HEARTBEAT_S)
 
     def wait(self, is_so: Callable[[], bool], seconds: float) -> bool:
-        """Spin until something is so; False if it is not within some seconds."""
-        deadline = time.monotonic() + seconds
+        """Spin until something is so; False if it is not within some seconds of listening."""
+        deadline = self.listened_s + seconds
         while not is_so():
-            left = deadline - time.monotonic()
+            left = deadline - self.listened_s
             if left <= 0.0:
                 return False
             self.spin(left)
@@ -242,13 +248,13 @@ class RobotLink:
 
     def next_snapshot(self, after_ns: int, seconds: float) -> Snapshot | None:
         """The newest state once one is stamped later than a time; None if none comes in time."""
-        deadline = time.monotonic() + seconds
+        deadline = self.listened_s + seconds
         while True:
             self._complete(time.monotonic())
             if self.latest is not None and self.latest.stamp_ns > after_ns:
                 self._catch_up()
                 return self.latest
-            left = deadline - time.monotonic()
+            left = deadline - self.listened_s
             if left <= 0.0:
                 return None
             self.spin(left)
@@ -409,9 +415,9 @@ class RobotLink:
             RobotLostError: If it does not answer.
         """
         client = self._services[name]
-        deadline = time.monotonic() + max(_SERVICE_S, self.patience_s)
-        while time.monotonic() < deadline and not self.is_silent("guard"):
-            if not self.wait(client.service_is_ready, deadline - time.monotonic()):
+        deadline = self.listened_s + max(_SERVICE_S, self.patience_s)
+        while self.listened_s < deadline and not self.is_silent("guard"):
+            if not self.wait(client.service_is_ready, deadline - self.listened_s):
                 break
             request = Trigger.Request() if data is None else SetBool.Request(data=data)
             future = client.call_async(request)
@@ -433,9 +439,9 @@ class RobotLink:
         if self.guard.state not in STOPPED:
             return
         # A cause may take a moment to clear, such as a state that has to be fresh again.
-        deadline = time.monotonic() + self.config.start_up_s
+        deadline = self.listened_s + self.config.start_up_s
         problem = self.call(topics.SAFETY_RESET)
-        while problem is not None and time.monotonic() < deadline:
+        while problem is not None and self.listened_s < deadline:
             self.wait(lambda: False, 0.1)
             problem = self.call(topics.SAFETY_RESET)
         if problem is not None:
@@ -449,9 +455,9 @@ class RobotLink:
             RobotLostError: If the guard does not answer.
             RobotStuckError: If it refuses; the message says why.
         """
-        deadline = time.monotonic() + self.patience_s
+        deadline = self.listened_s + self.patience_s
         problem = self.call(topics.SAFETY_ENABLE, data=True)
-        while problem is not None and time.monotonic() < deadline:
+        while problem is not None and self.listened_s < deadline:
             self.wait(lambda: False, 0.5)
             problem = self.call(topics.SAFETY_ENABLE, data=True)
         if problem is not None:
