@@ -372,6 +372,12 @@ def test_what_was_said_is_printed_to_its_end(lab, run, incidents):
     assert "end" in table
 
 
+@pytest.mark.parametrize("verb", ["list", "todo"])
+def test_a_trial_or_log_may_be_named_without_an_option(lab, incidents, verb):
+    unnamed = {"ROBO_EVAL_INCIDENTS": "elsewhere.db"}
+    assert incidents(verb, "lab", environment=unnamed) == incidents(verb)
+
+
 def test_what_is_left_to_do_is_listed(lab, run, incidents):
     assert [one["name"] for one in incidents("todo")["todo"]] == ["lab/2"]
     incidents("add", "hit the fence", "--severity", "major", "--robot", "arm_2")
@@ -759,6 +765,8 @@ WRONG = {
         ["check", "lab/2", "--effective", "--how", "x", "--action", "3"], "has 0 actions, given 3"
     ),
     "close too early": (["close", "lab/2", "--note", "x"], "cannot be closed: it needs a review"),
+    "list two logs": (["list", "lab", "--log", "new.db"], "name one log"),
+    "todo of two logs": (["todo", "lab", "--log", "new.db"], "name one log"),
     "capture nothing": (["capture", "nowhere"], "nowhere: no such trial directory"),
     "capture of no trial into no log": (["capture", "lab", "--log", "new.db"], "is not a trial"),
     "exposure of nothing": (["exposure", "nowhere"], "nowhere: no such trial directory"),

@@ -132,8 +132,7 @@ class Asleep:
     def __init__(self, link: RobotLink, monkeypatch: pytest.MonkeyPatch, states: int) -> None:
         self.now_s, self.turns, self.states = 100.0, 0, states
         self.link, self.shutdown = link, link._executor.shutdown
-        clock = SimpleNamespace(monotonic=lambda: self.now_s, time_ns=time.time_ns)
-        monkeypatch.setattr(module, "time", clock)
+        monkeypatch.setattr(time, "monotonic", lambda: self.now_s)
         monkeypatch.setattr(link, "_executor", self)
         link._spun_s = self.now_s
 
@@ -141,8 +140,8 @@ class Asleep:
         self.turns += 1
         self.now_s += max(0.001, timeout_sec) if self.turns > 1 else 6.0
         if 1 < self.turns <= self.states + 1:
-            imu(self.link, self.turns * S // 50, lean=0.0)
-            joints(self.link, self.turns * S // 50)
+            imu(self.link, 100 * S + self.turns * S // 50, lean=0.0)
+            joints(self.link, 100 * S + self.turns * S // 50)
             if self.turns == 4:
                 self.link.guard = module.GuardReport(state="PROTECTIVE_STOP", cause="heartbeat")
 
@@ -152,18 +151,18 @@ def test_a_conductor_that_was_stopped_looks_at_what_waits_before_it_calls_states
     link: RobotLink, monkeypatch: pytest.MonkeyPatch, states: int, found: str
 ) -> None:
     env = RosRobotEnv(robot=link.config, link=link, stagehand=SimpleNamespace(), balls=0)
-    imu(link, S // 50, lean=0.0)
-    joints(link, S // 50)
+    imu(link, 100 * S, lean=0.0)
+    joints(link, 100 * S)
     last = link.next_snapshot(0, 0.0)
     assert last is not None
     link.guard = module.GuardReport(state=module.RUNNING)
     asleep = Asleep(link, monkeypatch, states if found != "stopped" else 3)
     if found == "stopped":
-        last = replace(last, stamp_ns=10 * S)  # no state that waits is new
+        last = replace(last, stamp_ns=200 * S)  # no state that waits is new
     if found == "lost":
         with pytest.raises(module.RobotLostError, match="states stopped coming"):
             env._next_tick(last)
-        assert asleep.now_s > 106.9, "a second was listened to"
+        assert asleep.now_s > 106.8, "a second was listened to"
     else:
         snapshot = env._next_tick(last)
         assert (snapshot is None) == (found == "stopped")

@@ -11,11 +11,12 @@ import sys
 import time
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from robo_eval.cli.run import recover
+from robo_eval.cli.run import _to_review, recover
 from robo_eval.core.canonical import file_digest
 from robo_eval.core.errors import InputError, TrialDirectoryError
 from robo_eval.core.kinds import EndReason, Side
@@ -532,3 +533,11 @@ def test_capturing_that_is_killed_at_any_moment_loses_and_doubles_nothing(lab: A
     assert verify_log(lab.path / "incidents.db").ok
     # What a kill leaves of a piece has another name, and can be deleted.
     assert len(list((lab.path / "incidents").glob("*.mcap"))) == 6
+
+
+def test_what_to_do_next_names_drafts_where_some_wait(lab) -> None:
+    trial = SimpleNamespace(path=lab.path)
+    assert list(_to_review(trial)) == []
+    lab.play(lab.cause(15.0, "force"), (15.1, "state", "PROTECTIVE_STOP"))
+    capture(lab.path)
+    assert list(_to_review(trial)) == [f"robo-eval incidents todo --log {lab.path}"]
