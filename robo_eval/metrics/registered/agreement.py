@@ -114,12 +114,15 @@ def _compared(body: Body, found: Agreement) -> Iterator[Number]:
                 detail=name != "pairs_p",
             )
     if found.uncovered_mass is not None:
+        otherwise = (
+            "without a scored partner" if by_pairs else "in contexts that were not simulated"
+        )
         n = found.n_pairs + found.n_unpaired if by_pairs else body.reliability.n
         yield Number(
             name="uncompared",
             estimate=_counted(found.uncovered_mass, "ratio", n),
             rests_on=counted(n, "scored episode"),
-            note=found.why_alone,
+            note=found.why_alone if HIDDEN in found.why_alone else otherwise,
             detail=not found.uncovered_mass,
         )
     if found.effective_sample_size is not None:
