@@ -132,3 +132,21 @@ def test_an_episode_that_is_to_be_played_again_is_not_done() -> None:
     ):
         run._attempts, run._taken = {name: ends}, Counter({name: taken})
         assert len(run._left()) == left
+
+
+def test_an_episode_that_is_lost_keeps_what_was_played_of_it() -> None:
+    pytest.importorskip("rclpy")
+    from robo_eval_robot.attempt import Attempt
+    from robo_eval_robot.conductor import _Run
+    from robo_eval_robot.episode import Played
+    from robo_eval_robot.link import RobotLostError
+
+    run: Any = object.__new__(_Run)
+    run._config = SimpleNamespace(control_rate_hz=50.0)
+    run._bring_up = lambda err, episode_id: SimpleNamespace(uri=f"traces/{episode_id}: {err}")
+    (planned,) = schedule(parse_plan(PLAN, source="plan"), Side.TWIN)
+    played = Played(rewards=[0.005] * 150, start_ns=5, initial_state={"x": 0.1})
+    found = run._after_loss(planned, RobotLostError("the guard ended"), played)
+    assert (found.end_reason, found.ticks, found.duration_s) == (EndReason.LOST, 150, 3.0)
+    assert (found.start_ns, found.initial_state) == (5, {"x": 0.1})
+    assert Attempt(end_reason=EndReason.LOST).duration_s is None
