@@ -589,7 +589,9 @@ def test_a_position_is_held_where_it_was_at_the_stop() -> None:
 
 @pytest.mark.parametrize("category", [0, 1, 2])
 def test_power_is_removed_as_the_category_says(category: int) -> None:
-    bench = Bench(robot(guard=CATEGORY.format(category)), velocities=(0.5, 0.0)).running()
+    bench = Bench(robot(guard=CATEGORY.format(category))).running()
+    bench.velocities = (0.5, 0.0)
+    bench.joints()
     bench.take(bench.guard.stop(bench.now))
     assert bench.powers_off == (1 if category == 0 else 0)
     bench.tick()
@@ -600,7 +602,9 @@ def test_power_is_removed_as_the_category_says(category: int) -> None:
 
 
 def test_a_robot_that_does_not_stand_in_time_is_left_to_its_driver() -> None:
-    bench = Bench(robot(guard=CATEGORY.format(1)), velocities=(0.5, 0.0)).running()
+    bench = Bench(robot(guard=CATEGORY.format(1))).running()
+    bench.velocities = (0.5, 0.0)
+    bench.joints()
     bench.take(bench.guard.stop(bench.now))
     for _ in range(120):
         bench.tick()

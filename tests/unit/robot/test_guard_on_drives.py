@@ -41,8 +41,15 @@ def arm(interface: str = "position", **changes: Any) -> RobotConfig:
         del data["guard"]["command_step"]
     for name, value in changes.items():
         section, _, key = name.rpartition("__")
-        place = {"": data["guard"], "stop": data["guard"]["stop"], "drive": data["twin"]["drive"]}
-        place[section][key] = value
+        places = {
+            "": [data["guard"]],
+            "stop": [data["guard"]["stop"]],
+            "mode": [data["state"]["mode"]],
+            "drive": [data["twin"]["drive"]],
+            "limits": [each["limits"] for each in data["joints"].values()],
+        }
+        for place in places[section]:
+            place[key] = value
     return parse_robot(yaml.safe_dump(data), source="arm")
 
 
@@ -63,8 +70,9 @@ class Cell:
         self.interface = config.controller.interface
         self.passed: list[tuple[int, tuple[float, ...]]] = []
         """When which request of the policy was passed on, ms."""
-        self.powers_off = 0
+        self.powers_off = self.heard = 0
         self.incidents: list[Code] = []
+        self.said: Mode | None = None
         self.guard.estop(pressed=False, now=self.now)
         self.play(40)
         assert self.guard.enable(on=True, now=self.now).success
@@ -77,6 +85,7 @@ class Cell:
         reaction = result.reaction if isinstance(result, Answer) else result
         if reaction.command is not None:
             self.drives.hear(reaction.command)
+            self.heard += 1
         self.powers_off += reaction.power_off
         self.incidents += [each.code for each in reaction.incidents]
         return result
@@ -87,7 +96,8 @@ class Cell:
         for _ in range(0, milliseconds, self.tick_ms):
             self.ms += self.tick_ms
             self.drives.tick(self.tick_ms / 1000.0)
-            if self.guard.peers.mode != self.drives.mode:
+            if self.said is not self.drives.mode:
+                self.said = self.drives.mode
                 self.take(self.guard.mode(str(self.drives.mode), self.now))
             rows.append(self.drives.row())
             if self.ms % STATE_MS == 0:
@@ -233,6 +243,151 @@ def test_a_reset_moves_nothing(guided: Cell) -> None:
     assert guided.take(guided.guard.reset(guided.now)).success
     rows = guided.play(1000)
     assert abs(column(rows, "position") - stands[0]).max() < 0.01
+
+
+@pytest.mark.parametrize("how", ["disabled", "reset"])
+@pytest.mark.parametrize("unpowered", [False, True])
+def test_a_robot_that_is_moved_while_nothing_else_is_sent_stays_there(
+    how: str, unpowered: bool
+) -> None:
+    cell = Cell(arm())
+    cell.move(0.3, 400)
+    if how == "disabled":
+        cell.take(cell.guard.enable(on=False, now=cell.now))
+    else:
+        cell.stop(1000)
+        assert cell.take(cell.guard.reset(cell.now)).success
+    cell.play(1000)
+    check_hand_is_followed(cell, unpowered=unpowered)
+    assert cell.guard.state is GuardState.READY
+    cell.heard = 0
+    cell.play(1000)
+    assert not cell.heard, "nothing is sent once it stands"
+
+
+@pytest.mark.parametrize("unpowered", [False, True])
+def test_a_robot_that_was_left_to_its_driver_is_held_again_where_it_is(unpowered: bool) -> None:
+    cell = Cell(arm())
+    cell.move(0.3, 400)
+    cell.stop(8)
+    check_hand_is_followed(cell, unpowered=unpowered, milliseconds=3000)
+    assert Code.NO_STANDSTILL in cell.incidents
+    assert cell.take(cell.guard.reset(cell.now)).success
+
+
+def check_hand_is_followed(cell: Cell, *, unpowered: bool, milliseconds: int = 1000) -> None:
+    """A hand moves it, and it stays there when it follows commands again."""
+    cell.drives.power(on=False) if unpowered else cell.drives.freedrive(on=True)
+    cell.hand(0.5, milliseconds)
+    cell.hand(0.0, 500)
+    stands = cell.drives.position.copy()
+    cell.drives.power(on=True) if unpowered else cell.drives.freedrive(on=False)
+    rows = cell.play(1500)
+    assert abs(column(rows, "position") - stands[0]).max() < 0.005
+
+
+@pytest.mark.parametrize("interface", ["position", "velocity"])
+@pytest.mark.parametrize("slowed_ms", [0, 40, 100, 220, 300])
+def test_motion_is_not_enabled_while_a_joint_moves(interface: str, slowed_ms: int) -> None:
+    cell = Cell(arm(interface))
+    cell.move(2.5, 1200)
+    cell.take(cell.guard.enable(on=False, now=cell.now))
+    rows = cell.play(slowed_ms)
+    answer = cell.take(cell.guard.enable(on=True, now=cell.now))
+    assert (answer.success, answer.message) == (False, "The robot does not stand.")
+    check_rows(rows + cell.play(1500))
+    assert cell.take(cell.guard.enable(on=True, now=cell.now)).success
+
+
+# Whatever is asked for, at any moment -----------------------------------------------------------
+
+PHASES = st.lists(st.tuples(st.floats(-14.0, 14.0), st.integers(1, 12)), min_size=1, max_size=6)
+"""How a policy speeds up or slows down, and for how many control periods."""
+OPERATIONS = st.lists(
+    st.tuples(
+        st.sampled_from(["stop", "disable", "enable", "withhold", "reset", "remote", "silence"]),
+        st.integers(0, 120),
+    ),
+    min_size=1,
+    max_size=4,
+)
+"""What is asked for, and for how many ticks of the drives nothing else is."""
+
+
+def check_rows(rows: list[dict[str, Any]], most: float = 1.05 * ACCELERATION) -> None:
+    """The drives could follow, and no joint was accelerated beyond its limit."""
+    assert "protective stop" not in events(rows)
+    for joint in range(6):
+        assert abs(column(rows, "acceleration", joint)).max(initial=0) <= most
+
+
+def act(cell: Cell, phases: list[tuple[float, int]], joint: int = 0) -> list[dict[str, Any]]:
+    """Have a policy move one joint within its limits, as long as the guard lets it."""
+    speed, rows, place = 0.0, [], cell.drives.position.copy()
+    for change, periods in phases:
+        for _ in range(periods):
+            if cell.guard.state is not GuardState.RUNNING:
+                return rows
+            speed = float(np.clip(speed + change * CONTROL_MS / 1000.0, -2.9, 2.9))
+            place[joint] += speed * CONTROL_MS / 1000.0
+            wanted = np.zeros(6)
+            wanted[joint] = speed
+            cell.ask((place if cell.interface == "position" else wanted).tolist())
+            rows += cell.play(CONTROL_MS)
+    return rows
+
+
+@pytest.mark.parametrize("interface", ["position", "velocity"])
+@settings(max_examples=40)
+@given(phases=PHASES, operations=OPERATIONS, excess=st.sampled_from(["stop", "clamp"]))
+@example(phases=[(10.0, 8), (-10.0, 7)], operations=[("stop", 0)], excess="stop")
+@example(phases=[(12.0, 10), (-14.0, 9)], operations=[("disable", 0)], excess="stop")
+@example(phases=[(12.5, 10)], operations=[("withhold", 10), ("stop", 0)], excess="stop")
+@example(phases=[(12.5, 10)], operations=[("stop", 5), ("remote", 0)], excess="stop")
+@example(phases=[(12.5, 10)], operations=[("disable", 60), ("stop", 0)], excess="stop")
+@example(phases=[(12.5, 10)], operations=[("disable", 15), ("enable", 5)], excess="stop")
+def test_the_drives_can_follow_whatever_is_asked_for(
+    interface: str, phases: list[tuple[float, int]], operations: list[tuple[str, int]], excess: str
+) -> None:
+    cell = Cell(arm(interface, mode__follows=["running", "remote"], on_excess=excess))
+    rows = act(cell, phases)
+    for what, ticks in operations:
+        guard, now = cell.guard, cell.now
+        if what in {"enable", "disable"}:
+            cell.take(guard.enable(on=what == "enable", now=now))
+        elif what == "remote":
+            cell.take(guard.mode("remote", now))
+        elif what != "silence":
+            cell.take(getattr(guard, what)(now))
+        rows += cell.play(ticks * cell.tick_ms)
+    # When nothing comes, the drives brake by themselves as much as they can.
+    withheld = interface == "velocity" and "withhold" in dict(operations)
+    check_rows(rows + cell.play(1500), 1.2 * ACCELERATION if withheld else 1.05 * ACCELERATION)
+    assert cell.drives.velocity == pytest.approx([0.0] * 6, abs=1e-3)
+
+
+@settings(max_examples=40)
+@given(
+    phases=PHASES,
+    excess=st.sampled_from(["stop", "clamp"]),
+    jerk=st.sampled_from([None, 300.0, 1000.0]),
+    operation=st.sampled_from(["stop", "disable", None]),
+)
+@example(phases=[(5.0, 25), (0.0, 60)], excess="stop", jerk=None, operation=None)
+@example(phases=[(5.0, 10), (0.0, 106)], excess="stop", jerk=None, operation="stop")
+@example(phases=[(5.0, 25), (0.0, 30)], excess="clamp", jerk=None, operation="stop")
+@example(phases=[(5.0, 20), (0.0, 90)], excess="clamp", jerk=300.0, operation=None)
+def test_a_joint_stops_before_the_end_of_its_range(
+    phases: list[tuple[float, int]], excess: str, jerk: float | None, operation: str | None
+) -> None:
+    config = arm(on_excess=excess, drive__start={"elbow_joint": 2.4}, limits__jerk_rad_s3=jerk)
+    cell = Cell(config)
+    rows = act(cell, phases, joint=2)
+    if operation == "stop":
+        cell.take(cell.guard.stop(cell.now))
+    elif operation == "disable":
+        cell.take(cell.guard.enable(on=False, now=cell.now))
+    check_rows(rows + cell.play(1500))
 
 
 # Limits are over time --------------------------------------------------------------------------

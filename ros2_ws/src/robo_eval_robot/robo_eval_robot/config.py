@@ -111,13 +111,25 @@ class Limits(Section):
         """Deceleration and jerk of a stop: less than the limits, as drives overshoot a little."""
         return 0.9 * self.acceleration, None if self.jerk is None else 0.9 * self.jerk
 
-    @property
-    def longest_stop_s(self) -> float:
-        """How long a stop from the highest speed takes."""
+    def stop_s(self, speed: float) -> float:
+        """How long a stop from a speed takes of a joint that does not slow down yet."""
         most, jerk = self.slowing
         # No joint that slows down gently comes to more than this.
-        most = most if jerk is None else min(most, math.sqrt(self.velocity * jerk))
-        return self.velocity / most + (0.0 if jerk is None else most / jerk)
+        most = most if jerk is None else min(most, math.sqrt(speed * jerk))
+        return speed / most + (0.0 if jerk is None else most / jerk)
+
+    def stop_distance(self, velocity: float, slowing: float) -> float:
+        """How far a joint still goes in its direction; with what it slows down or speeds up by."""
+        most, jerk = self.slowing
+        # As one that began to slow down earlier, or will later, at its highest speed.
+        began_s = 0.0
+        if jerk is not None:
+            began_s = min(slowing, most, math.sqrt(2.0 * jerk * max(velocity, 0.0))) / jerk
+        change = 0.5 * (jerk or 0.0) * began_s
+        highest = velocity + change * began_s
+        if highest <= 0.0:
+            return 0.0
+        return 0.5 * highest * self.stop_s(highest) - began_s * (highest - change * began_s / 3.0)
 
 
 class Controller(Section):
@@ -469,7 +481,8 @@ class RobotConfig(Section):
                 " axis falls: write brakes, gravity_compensation or nothing_falls"
             )
         for name in self.commanded if interface != "effort" else ():
-            if (needed_s := self.limited[name].longest_stop_s) > within_s:
+            limits = self.limited[name]
+            if (needed_s := limits.stop_s(limits.velocity)) > within_s:
                 raise ValueError(
                     f"guard.stop.within_s: {within_s:g} s is shorter than {name} needs to stop"
                     f" within its limits; write at least {needed_s:.3g} or limit its velocity"

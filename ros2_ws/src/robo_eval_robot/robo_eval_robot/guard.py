@@ -26,6 +26,7 @@ OVERRUN_PERIODS: Final = 10
 """A cycle later than this many periods is one of a guard that was not in control."""
 _MOST_EVENT_CHARACTERS: Final = 65_536
 _UNKNOWN: Final = Origin()
+_MOVES: Final = Violation(code=Code.NO_STANDSTILL, message="The robot does not stand.")
 
 
 class Guard:
@@ -164,9 +165,8 @@ class Guard:
             now: Monotonic time, s.
         """
         if word != self.peers.mode:
-            self._stop.take_anew()
-        self.peers.mode = word
-        self._stop.is_driven = self.peers.follows()
+            self.peers.mode = word
+            self._stop.drive(now, is_driven=self.peers.follows())
         self._see_power()
         return self._measured(self.peers.not_followed(), now)
 
@@ -222,9 +222,10 @@ class Guard:
         if self.state in STOPPED:
             self._keep_stopped(now, reaction)
         elif self.state is GuardState.WITHHELD and now >= self._withheld_until:
+            self._begin_stop(now)
             self.state = GuardState.READY
         elif self.state not in MOVING:
-            reaction.command = self.slow_down(now)
+            reaction.command = self.slow_down(now) or self._stop.renewed(now)
             self.state = GuardState.INIT if self.persisting(now) else GuardState.READY
         return reaction
 
@@ -242,12 +243,13 @@ class Guard:
 
     # What people and other processes ask for.
 
-    def enable(self, *, on: bool, now: float) -> Answer:
+    def enable(self, *, on: bool, now: float, moves: bool = False) -> Answer:
         """Begin or end passing requests on.
 
         Args:
             on: Whether to.
             now: Monotonic time, s.
+            moves: Whether the robot may move already, as where a recording begins.
         """
         if not on:
             return self._disable(now)
@@ -263,8 +265,11 @@ class Guard:
         if wrong:
             self.state = GuardState.INIT
             return Answer(success=False, message=_sentences(wrong))
+        # Nothing holds a robot of efforts while nothing is sent: it may have begun to move.
+        has_to_stand = self._robot.controller.interface != "effort" and not moves
+        if has_to_stand and (self._slows_down or not self._stop.stands(now)):
+            return Answer(success=False, message=_MOVES.message)
         self._begin_check(now)
-        self._slows_down = False
         self.peers.enabled(now)
         self.state = GuardState.RUNNING
         return Answer(success=True, message="is RUNNING")
@@ -301,7 +306,7 @@ class Guard:
             return Answer(success=False, message=f"is {self.state}; there is nothing to reset")
         wrong = self.persisting(now)
         if self.state in STOPPED and not self._stop.stands(now):
-            wrong.append(Violation(code=Code.NO_STANDSTILL, message="The robot does not stand."))
+            wrong.append(_MOVES)
         is_asked = self.state in STOPPED and self._stop.wants_power_off
         if is_asked and self._power_asked != math.inf:
             wrong.append(self._unpowered())
@@ -450,12 +455,11 @@ class Guard:
         self._remove_power(now, reaction)
 
     def _begin_stop(self, now: float) -> None:
-        # The last command before silence is not acted on any more.
-        command = self._check.last if self.state is GuardState.RUNNING else None
-        if self._slows_down:
+        moves = self.state in MOVING
+        if not moves and (self._slows_down or not self._stop.has_stood):
             self._stop.begin_anew(now)
         else:
-            self._stop.begin(now, command, moves=self.state in MOVING)
+            self._stop.begin(now, self._check.last if moves else None, moves=moves)
         self._power_asked, self._says_unpowered, self._slows_down = None, False, False
         self.stops += 1
 

@@ -20,6 +20,8 @@ _MOST_JITTER: Final = 2.0
 """Control periods that requests may be early by, after others that were late by as much."""
 _LEAST_S: Final = 1e-6
 """Shortest time that rates are told by."""
+_HALVINGS: Final = 40
+"""How exactly it is found how far a joint may go: to a millionth of a millionth."""
 
 
 class Code(StrEnum):
@@ -299,6 +301,8 @@ class RequestCheck:
         command, excesses, exists = [], [], True
         for number, value in enumerate(asked):
             windows = self._windows(number, elapsed_s)
+            if self._interface == "position":
+                windows.append(self._stoppable(number, value, windows, elapsed_s))
             excesses += [
                 _excess(self._joints[number], value, window)
                 for window in windows
@@ -327,19 +331,33 @@ class RequestCheck:
             windows.append(_Window(code, goes_on - change, goes_on + change, of, *origin))
             if order < len(self._rates[number]):
                 goes_on += self.last.rates[number][order - 1] * per
-        if told and self._guard.on_excess == "clamp":
-            windows.append(self._stoppable(number, elapsed_s))
         return windows
 
-    def _stoppable(self, number: int, elapsed_s: float) -> _Window:
-        """From where a joint can still slow down before the end of its range."""
-        window, last = self._ranges[number], self.last.values[number]
-        slowing = self._limits[number].acceleration
-        down, up = (
-            elapsed_s * slowing * (math.sqrt(elapsed_s**2 + 2.0 * room / slowing) - elapsed_s)
-            for room in (last - window.low, window.high - last)
-        )
-        return _Window(Code.COMMAND_POSITION, last - down, last + up, window.unit)
+    def _stoppable(
+        self, number: int, asked: float, windows: Sequence[_Window], elapsed_s: float
+    ) -> _Window:
+        """From where a stop still ends before the end of the joint's range."""
+        low, high = max(each.low for each in windows), min(each.high for each in windows)
+        place, bounds = min(max(asked, low), high), [-math.inf, math.inf]
+        for side, (sign, inner) in enumerate(((-1.0, high), (1.0, low))):
+            if self._overshoots(number, place, sign, elapsed_s):
+                good, bad = inner, place
+                for _ in range(_HALVINGS):
+                    middle = 0.5 * (good + bad)
+                    beyond = self._overshoots(number, middle, sign, elapsed_s)
+                    good, bad = (good, middle) if beyond else (middle, bad)
+                bounds[side] = good
+        return _Window(Code.COMMAND_POSITION, *bounds, self._ranges[number].unit)
+
+    def _overshoots(self, number: int, value: float, sign: float, elapsed_s: float) -> bool:
+        """Whether a stop from a command would end beyond the upper end, or with -1 the lower."""
+        limits, period_s = self._limits[number], self._period_s
+        rate, change = self._changes(number, value, elapsed_s)
+        end = limits.high if sign > 0.0 else limits.low
+        slowing, jerk = limits.slowing
+        # What ends within one period needs no room.
+        spare = 0.5 * period_s**2 * (slowing if jerk is None else min(slowing, jerk * period_s))
+        return limits.stop_distance(sign * rate, -sign * change) > sign * (end - value) + spare
 
     def _changes(self, number: int, value: float, elapsed_s: float) -> tuple[float, float]:
         """How fast a joint's command changes, and how fast that does."""

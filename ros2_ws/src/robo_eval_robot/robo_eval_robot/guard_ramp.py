@@ -14,15 +14,18 @@ class Ramp:
         limits: Of the joint.
         position: Where it begins, m or rad.
         velocity: How fast, m/s or rad/s; no faster than the limit is taken.
+        slowing: By how much it slows down already, m/s^2 or rad/s^2.
     """
 
-    def __init__(self, limits: Limits, position: float, velocity: float) -> None:
+    def __init__(
+        self, limits: Limits, position: float, velocity: float, slowing: float = 0.0
+    ) -> None:
         self._limits = limits
         # Where it begins beyond a limit, it may stay there: a stop must not begin a motion.
         self._low, self._high = min(limits.low, position), max(limits.high, position)
         self.position = position
         self.velocity = min(max(velocity, -limits.velocity), limits.velocity)
-        self._slowing = 0.0
+        self._slowing = max(slowing, 0.0)
 
     def go_on(self, elapsed_s: float) -> None:
         """Slow down further.

@@ -163,11 +163,13 @@ class _Replay:
             return guard.withhold(self._now).reaction
         if said != GuardState.RUNNING or guard.state in STOPPED | MOVING:
             return None
-        if guard.enable(on=True, now=self._now).success:
+        oldest_ns = (self._now - self._robot.guard.command_age_s) / _S_PER_NS
+        # The clip begins in motion.
+        moves = len(self._asked) == 2 and self._asked[1].stamp_ns >= oldest_ns
+        if guard.enable(on=True, now=self._now, moves=moves).success:
             self.enabled_ns.append(round(self._now / _S_PER_NS))
-            oldest_ns = (self._now - self._robot.guard.command_age_s) / _S_PER_NS
-            if len(self._asked) == 2 and self._asked[1].stamp_ns >= oldest_ns:
-                self._take_over(guard, *self._asked)  # the clip begins in motion
+            if moves:
+                self._take_over(guard, *self._asked)
         return None
 
     def _take_over(self, guard: Guard, before: Request, last: Request) -> None:

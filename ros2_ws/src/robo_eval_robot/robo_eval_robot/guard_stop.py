@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from robo_eval_robot.config import RobotConfig
 from robo_eval_robot.guard_checks import Code, InForce, Violation
 from robo_eval_robot.guard_ramp import Ramp
@@ -34,9 +36,10 @@ class StopMotion:
         self._follows = False
         """Whether the position that is held is the measured one, until the robot stands."""
         self._began = 0.0
-        self._has_stood = False
-        self.is_driven = True
-        """Whether the robot follows commands, as far as is known."""
+        self.has_stood = True
+        """Whether the robot was seen to stand since the last stop began."""
+        self._is_driven = True
+        self._was_late = False
         self.is_silent = False
         """Whether commands are withheld, so that the driver's own timeout acts."""
 
@@ -60,11 +63,23 @@ class StopMotion:
             now: Monotonic time, s.
         """
         self._began = now
-        self._has_stood = self.is_silent = False
+        self.has_stood = self._was_late = self.is_silent = False
 
     def take_anew(self) -> None:
         """Hold the robot wherever it is: power, mode or controller have changed."""
-        self._follows = True
+        self._follows, self.is_silent = True, False
+
+    def drive(self, now: float, *, is_driven: bool) -> None:
+        """Learn that the driver's mode has changed.
+
+        Args:
+            now: Monotonic time, s.
+            is_driven: Whether the robot follows commands in it, as far as is known.
+        """
+        # One that went on following is not pulled back while it moves.
+        if not (self._is_driven and is_driven) or self.stands(now):
+            self.take_anew()
+        self._is_driven = is_driven
 
     def stands(self, now: float) -> bool:
         """Whether every commanded joint is known to stand.
@@ -96,7 +111,7 @@ class StopMotion:
             Numbers in the controller's order; None if a position was to be held and none is known,
             or if commands are withheld.
         """
-        if self.is_silent:
+        if self.is_silent and self._is_driven:
             return None
         if self._interface != "effort":
             return self._slowed(now)
@@ -106,6 +121,17 @@ class StopMotion:
             self._brake(self._joints.velocities.get(name, 0.0), limits.effort)
             for name, limits in zip(self._names, self._limits, strict=True)
         )
+
+    def renewed(self, now: float) -> tuple[float, ...] | None:
+        """The hold of a robot that was let go, if something else than commands has moved it.
+
+        Args:
+            now: Monotonic time, s.
+        """
+        self.has_stood = self.has_stood or self.stands(now)
+        if self._interface != "position" or self._ramps is None:
+            return None  # nothing was ever held
+        return self._slowed(now) if self._follows or not self._is_driven else None
 
     def last(self, now: float) -> tuple[float, ...] | None:
         """A stop command that silence may follow; None if commands are withheld.
@@ -135,14 +161,13 @@ class StopMotion:
         Returns:
             That the robot does not stand in time, once; from then on commands are withheld.
         """
-        if self.stands(now):
-            self._has_stood = True
+        self.has_stood = self.has_stood or self.stands(now)
         late_s = now - self._began
         if self._joints.age_s(now) is None:
             return None  # no robot was ever there
-        if self._has_stood or self.is_silent or late_s <= self._stop.within_s:
+        if self.has_stood or self._was_late or late_s <= self._stop.within_s:
             return None
-        self.is_silent = True
+        self._was_late = self.is_silent = True
         speeds = [abs(v) for n, v in self._joints.velocities.items() if n in self._names]
         known = self._joints.is_fresh(now) and self._joints.knows_velocity()
         return Violation(
@@ -159,8 +184,8 @@ class StopMotion:
         """Whether this stop has come so far that the driver has to remove power."""
         return {
             0: True,
-            1: self._has_stood or self.is_silent,
-            2: self.is_silent and self._stop.power_off is not None,
+            1: self.has_stood or self._was_late,
+            2: self._was_late and self._stop.power_off is not None,
         }[self._stop.category]
 
     def _brake(self, velocity: float, limit: float) -> float:
@@ -182,12 +207,12 @@ class StopMotion:
     def _is_moved(self, now: float) -> bool:
         """Whether to hold the robot where it is and not where it was."""
         creep = self._stop.standstill_velocity * self._stop.within_s
-        if self._has_stood and not self.slows_down:
+        if self.has_stood and not self.slows_down:
             self._follows = self._follows or any(
                 abs(ramp.position - self._joints.places.get(name, ramp.position)) > creep
                 for name, ramp in zip(self._names, self._ramps or (), strict=False)
             )
-        moved = self._follows or not self.is_driven or self._ramps is None
+        moved = self._follows or not self._is_driven or self._ramps is None
         self._follows = self._follows and not self.stands(now)
         return moved
 
@@ -198,14 +223,17 @@ class StopMotion:
         for number, (name, limits) in enumerate(zip(self._names, self._limits, strict=True)):
             place, velocity = self._joints.places.get(name), self._joints.velocities.get(name)
             if command is not None:
-                asked = command.values[number]
-                fast = asked if self._interface == "velocity" else command.rates[number][0]
+                asked, rates = command.values[number], command.rates[number]
+                fast, change = (asked, rates[0]) if self._interface == "velocity" else rates
                 # Never faster than it was asked to be, nor than it is.
-                slow = fast if velocity is None else _between(velocity, 0.0, fast)
-                ahead = asked + slow * min(max(now - command.at, 0.0), self._period_s)
-                near = place is None or abs(asked - place) <= creep + abs(slow) * self._age_s
+                speed = fast if velocity is None else velocity
+                slow = _between(speed, 0.0, fast)
+                # One that lags still comes to a place where nothing is asked of it any more.
+                near = place is None or abs(asked - place) <= creep + abs(speed) * self._age_s
                 if self._interface == "velocity" or near:
-                    ramps.append(Ramp(limits, ahead, slow))
+                    ramp = Ramp(limits, asked, slow, -math.copysign(change, change * slow))
+                    ramp.go_on(min(max(now - command.at, 0.0), self._period_s))
+                    ramps.append(ramp)
                     continue
             if place is None:
                 return None
