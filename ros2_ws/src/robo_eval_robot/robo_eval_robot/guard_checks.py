@@ -347,7 +347,7 @@ class RequestCheck:
                     beyond = self._overshoots(number, middle, sign, elapsed_s)
                     good, bad = (good, middle) if beyond else (middle, bad)
                 bounds[side] = good
-        return _Window(Code.COMMAND_POSITION, *bounds, self._ranges[number].unit)
+        return _Window(Code.COMMAND_POSITION, bounds[0], bounds[1], self._ranges[number].unit)
 
     def _overshoots(self, number: int, value: float, sign: float, elapsed_s: float) -> bool:
         """Whether a stop from a command would end beyond the upper end, or with -1 the lower."""
