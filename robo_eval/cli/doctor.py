@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from robo_eval_robot.doctor_check import Check
 
+_STOPS: Final = ("joint", "from", "time", "distance", "time of ramp", "distance of ramp")
 _WORDS: Final = {True: "pass", False: "FAIL", None: "note"}
 
 
@@ -94,8 +95,13 @@ def _ask(text: str) -> bool:
 
 
 def _print(title: str, checks: Sequence[Check]) -> None:
-    rows = [(check.name, _WORDS[check.passed], check.found) for check in checks]
+    rows = [(check.name, _WORDS[check.passed], check.found) for check in checks if not check.rows]
     print_table(title, ("check", "result", "found"), rows, prose=(2,))
+    if stops := [row for check in checks for row in check.rows]:
+        # Where efforts are told there is no ramp.
+        told = _STOPS if any(row[-1] for row in stops) else _STOPS[:4]
+        cut = [row[: len(told)] for row in stops]
+        print_table("stops", told, cut, right=range(1, len(told)), keys=1)
     remedies = [check for check in checks if check.remedy]
     for check in remedies:
         say(f"{_WORDS[check.passed]} {check.name}: {check.remedy}")

@@ -9,12 +9,20 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+import rclpy
+from diagnostic_msgs.msg import DiagnosticStatus
+from rclpy.context import Context
 
 import robo_eval_twin
+from robo_eval_robot import topics
+from robo_eval_robot.config import read_robot
+from robo_eval_twin import drives_node
+from robo_eval_twin.drives_node import DrivesNode
 
 SOURCES = Path(robo_eval_twin.__file__).parents[2]
 ROBOT = SOURCES / "robo_eval_bringup/config/arm_twin.yaml"
@@ -127,6 +135,53 @@ def play(processes: Processes) -> Callable[..., Played]:
         return Played(told[len(START) :], processes.rows())
 
     return call
+
+
+def test_ticks_that_a_busy_computer_lost_are_played_and_stamps_are_of_the_clock(
+    processes: Processes, ros_environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in ros_environment.items():
+        monkeypatch.setenv(name, value)
+    now_ns, config, told = 10**18, read_robot(processes.robot), []
+    clock = SimpleNamespace(monotonic=lambda: (now_ns - 10**18) / 1e9, time_ns=lambda: now_ns)
+    monkeypatch.setattr(drives_node, "time", clock)
+    assert config.twin is not None
+    assert config.twin.drive is not None
+    rclpy.init(context=(context := Context()))
+    node = DrivesNode(context, config, config.twin.drive)
+    for name in ("_states", "_health"):
+        monkeypatch.setattr(node, name, SimpleNamespace(publish=told.append))
+    for late_s in (0.009, 1.0, 0.008, 0.001):
+        now_ns += round(late_s * 1e9)
+        node._tick()
+        assert now_ns - topics.ns_of(told[-1].header.stamp) <= 8e6 + 1
+    assert (len(told), node._ticks) == (3, 127)  # nothing is said twice
+    node._drives.stop("a collision")
+    now_ns += 8_000_000
+    node._tick()
+    status = told[-2].status[0]
+    assert (status.level, status.name) == (DiagnosticStatus.ERROR, "/arm0/driver")
+    assert status.message == "protective stop: a collision; mode: protective_stop"
+    node.finish()
+    node.node.destroy_node()
+    rclpy.try_shutdown(context=context)
+
+
+@pytest.mark.slow
+def test_the_guide_s_program_stops_and_resets(
+    processes: Processes, tmp_path: Path, ros_environment: dict[str, str]
+) -> None:
+    page = (SOURCES.parents[1] / "docs/guard.md").read_text()
+    program = tmp_path / "ask_guard.py"
+    program.write_text(page.split("<!-- file: ask_guard.py -->\n```python\n")[1].split("```")[0])
+    processes.drives()
+    processes.start("robo_eval_robot.guard_node", processes.robot)
+    done = run(ros_environment, program, "/arm0/safety/stop")
+    assert "stopped" in done.stdout, done.stderr
+    while "READY" not in (done := run(ros_environment, program, "/arm0/safety/reset")).stdout:
+        assert done.stdout, done.stderr  # not seen the drives yet
+    done = run(ros_environment, program, "/nowhere/safety/stop")
+    assert (done.returncode, done.stderr) == (1, "nobody offers /nowhere/safety/stop\n")
 
 
 def test_what_a_guard_lets_through_is_followed_and_a_slow_stop_ends_at_standstill(

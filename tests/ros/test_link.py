@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from rclpy.duration import Duration
 from sensor_msgs.msg import Imu, JointState
 
@@ -174,3 +175,16 @@ def test_what_is_waited_for_may_have_come_while_the_process_was_stopped(
     asleep = Asleep(link, monkeypatch, 5)
     assert link.wait(lambda: asleep.turns >= 5, 1.0)
     assert not link.wait(lambda: False, 1.0)
+
+
+def test_what_the_driver_complains_of_is_kept_until_it_is_well(link: RobotLink) -> None:
+    def say(name: str, level: bytes) -> None:
+        status = DiagnosticStatus(level=level, name=name, message="overcurrent")
+        link._on_health(DiagnosticArray(status=[status]))
+
+    own = f"{link.config.namespace}/driver"
+    for name in (own, f"{link.config.namespace}/guard", "/another/driver"):
+        say(name, DiagnosticStatus.ERROR)
+    assert link.complaints == {own: "overcurrent"}
+    say(own, DiagnosticStatus.OK)
+    assert link.complaints == {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import math
 import os
+import re
 import sys
 from dataclasses import replace
 from importlib.resources import files
@@ -20,12 +21,16 @@ pytest.importorskip("rclpy", reason="ROS 2 is not installed: pip install .[ros]"
 
 from robo_eval.cli import doctor as verb
 from robo_eval.cli import physical
-from robo_eval.core.errors import MissingExtraError
+from robo_eval.core.errors import InputError, MissingExtraError
 from robo_eval_robot import doctor_machine as machine
 from robo_eval_robot import doctor_peers as peers
 from robo_eval_robot import doctor_state as state
+from robo_eval_robot import lock
 from robo_eval_robot.config import RobotConfig, read_robot
+from robo_eval_robot.doctor_check import Check
+from robo_eval_robot.doctor_move import stops_of
 from robo_eval_robot.hearing import Endpoint, Heard, JointMessage
+from robo_eval_robot.preflight_report import JointFinding, StopFinding
 
 ROBOT = read_robot(Path(str(files("robo_eval_twin").joinpath("gantry_twin.yaml"))))
 JOINTS = tuple(ROBOT.joints)
@@ -243,6 +248,39 @@ def test_a_lock_that_is_held_is_found(tmp_path: Path, monkeypatch: pytest.Monkey
         fcntl.flock(file, fcntl.LOCK_EX)
         held = machine.lock("arm")
     assert (held.passed, held.found) == (False, "process 4711 holds it")
+
+
+def test_who_holds_a_robot_is_told_with_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "lock"
+    for module in (machine, lock):
+        monkeypatch.setattr(module, "lock_file", lambda _robot: path)
+    monkeypatch.setattr(sys, "argv", ["/usr/bin/robo-eval", "run", "plan\n.yaml"])
+    with lock.robot_lock("arm"):
+        found = machine.lock("arm").found
+        with pytest.raises(InputError, match=re.escape("robo-eval run plan\\n.yaml")):
+            lock.robot_lock("arm").__enter__()
+    assert f"process {os.getpid()} of user" in found
+    assert "('robo-eval run plan\\n.yaml') holds it" in found
+
+
+def test_stops_are_a_table_of_their_own(capsys: pytest.CaptureFixture[str]) -> None:
+    stop = StopFinding(
+        asked=0.2, speed=0.164, stop_s=0.416, distance=0.0362, expected_s=0.02,
+        expected_distance=0.000994,
+    )  # fmt: skip
+    check = stops_of(JointFinding(joint="cart_x", stops=[stop] * 3), ROBOT)
+    assert check.found.count("from 0.164 m/s, 0.416 s, 0.0362 m") == 3
+    verb._print("twin", [Check("preflight", passed=True, found="stands"), check])
+    told = capsys.readouterr().out
+    assert "stops of" not in told
+    words = " ".join(told.split("\nstops\n")[1].split())
+    assert words.startswith("joint from time distance time of ramp distance of ramp ")
+    assert words.count("cart_x 0.164 m/s 0.416 s 0.0362 m 0.020 s 0.000994 m") == 3
+    stop.expected_s = stop.expected_distance = None
+    verb._print("twin", [stops_of(JointFinding(joint="cart_x", stops=[stop]), ROBOT)])
+    assert "ramp" not in capsys.readouterr().out
 
 
 def test_a_folder_that_is_not_there_yet_is_measured_above(tmp_path: Path) -> None:

@@ -25,11 +25,11 @@ FIRST = "shoulder_pan_joint"
 LIFT = 1  # its place: a vertical axis
 
 
-def arm(interface: str = "position", **drive: Any) -> RobotConfig:
+def arm(interface: str = "position", holds: str = "brakes", **drive: Any) -> RobotConfig:
     data = yaml.safe_load(TEXT)
     data["controller"]["interface"] = interface
     data["twin"]["drive"] |= drive
-    data["guard"]["stop"]["holds"] = "brakes"
+    data["guard"]["stop"]["holds"] = holds
     return parse_robot(yaml.safe_dump(data), source="arm")
 
 
@@ -172,6 +172,27 @@ def test_an_arm_without_effort_falls_and_its_brakes_hold_it() -> None:
     rows = play(one, 1.0)
     assert rows[-1]["velocity"] == [0.0] * 6
     assert rows[-1]["position"][LIFT] == rows[-2]["position"][LIFT]
+
+
+def test_with_gravity_compensation_an_effort_of_zero_holds() -> None:
+    one = drives("effort", holds="gravity_compensation")
+    one.hear([0.0] * 6)
+    rows = play(one, 0.4)
+    assert (events(rows), rows[-1]["velocity"]) == ("", [0.0] * 6)
+    assert one.effort[LIFT] == pytest.approx(40.0 * math.cos(-1.0))  # it carries the arm
+    one.hear([0.0, 5.0, *[0.0] * 4])
+    assert play(one, 0.1)[-1]["velocity"][LIFT] == pytest.approx(0.5, abs=0.03)
+
+
+@pytest.mark.parametrize(("holds", "falls"), [("brakes", False), ("nothing_falls", True)])
+def test_brakes_close_after_the_timeout_of_an_effort_of_zero(holds: str, falls: bool) -> None:
+    one = drives("effort", holds=holds, inertia=50.0)
+    for _ in range(40):  # a guard that has stopped the robot says so in every cycle
+        one.hear([0.0] * 6)
+        play(one, 0.02)
+    assert bool(one.velocity[LIFT]) is falls
+    one.hear([1.0, *[0.0] * 5])
+    assert play(one, 0.1)[-1]["velocity"][LIFT] != 0.0  # they open for what is asked
 
 
 def test_powered_on_again_it_goes_where_it_was_last_told() -> None:

@@ -482,6 +482,18 @@ def test_silence_stops(silent: str, code: Code, limit: float) -> None:
     assert limit < (bench.trips[0].value or 0.0) < limit + 3 * PERIOD_S
 
 
+def test_a_policy_that_never_was_there_has_no_last_request() -> None:
+    bench = Bench().ready()
+    bench.take(bench.guard.enable(on=True, now=bench.now))
+    while not bench.trips:
+        bench.tick(policy=False)
+    assert "No request has come in the 0.1" in bench.trips[0].message
+    bench = Bench().running()
+    while not bench.trips:
+        bench.tick(policy=False)
+    assert "last request is 0.1" in bench.trips[0].message
+
+
 def test_the_policy_is_awaited_from_enabling_on() -> None:
     bench = Bench().ready()
     for _ in range(100):

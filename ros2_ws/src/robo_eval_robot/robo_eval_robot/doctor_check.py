@@ -15,7 +15,8 @@ class Check:
         passed: Whether it is as it has to be; None for a note, which fails nothing.
         found: What was found.
         remedy: What to do; empty if nothing has to be done.
-        parts: What the same look found in detail, as lines that follow.
+        parts: What the same look found in detail.
+        rows: What it measured, as rows of a table of its own.
     """
 
     name: str
@@ -23,7 +24,8 @@ class Check:
     found: str
     remedy: str = ""
     parts: tuple[Check, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """As JSON."""
-        return {key: value for key, value in asdict(self).items() if key != "parts"}
+        return {key: value for key, value in asdict(self).items() if key not in {"parts", "rows"}}

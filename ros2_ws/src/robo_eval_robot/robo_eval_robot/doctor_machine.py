@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import getpass
-import json
 import os
 import shutil
 import sys
@@ -19,7 +18,7 @@ from rclpy.utilities import get_rmw_implementation_identifier
 
 from robo_eval_robot.config import RobotConfig
 from robo_eval_robot.doctor_check import Check
-from robo_eval_robot.lock import lock_file
+from robo_eval_robot.lock import holder, lock_file
 
 MIB: Final = 1 << 20
 _LEAST_FREE_MIB: Final = 1024
@@ -72,19 +71,12 @@ def lock(robot: str) -> Check:
         return Check(
             name,
             passed=False,
-            found=f"{_holder(descriptor)} holds it",
+            found=f"{holder(path)} holds it",
             remedy="wait for that run to end; a run that is over holds nothing",
         )
     finally:
         os.close(descriptor)
     return Check(name, passed=True, found="no run holds it")
-
-
-def _holder(descriptor: int) -> str:
-    try:
-        return f"process {int(json.loads(os.pread(descriptor, 200, 0))['pid'])}"
-    except (OSError, ValueError, KeyError, TypeError):
-        return "another process"
 
 
 def disk_space(out: Path) -> Check:

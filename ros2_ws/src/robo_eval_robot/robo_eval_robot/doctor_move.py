@@ -51,30 +51,33 @@ def move(config: RobotConfig, robot_file: Path, ask: Callable[[str], bool]) -> C
                 return Check(_NAME, passed=False, found=str(err), remedy=remedy)
             finally:
                 link.close()
-    stops = (
-        Check(f"stops of {joint.joint}", passed=True, found=_stops(joint, config))
-        for joint in report.joints
-    )
-    return Check(_NAME, passed=True, found=_said(report), parts=tuple(stops))
+    stops = tuple(stops_of(joint, config) for joint in report.joints)
+    return Check(_NAME, passed=True, found=_said(report), parts=stops)
 
 
 def _said(report: Report) -> str:
     stops = [joint.stopped_s for joint in report.joints if joint.stopped_s is not None]
     return (
-        f"stands at most {max(stops):.2f} s after the last command, {report.allowed_s:g} s allowed;"
+        f"stands at most {max(stops):.3f} s after the last command, {report.allowed_s:g} s allowed;"
         f" a state answers a request in {1e3 * (report.round_trip_p50_s or 0.0):.1f} ms (p50),"
         f" {1e3 * (report.round_trip_p99_s or 0.0):.1f} ms (p99)"
     )
 
 
-def _stops(finding: JointFinding, config: RobotConfig) -> str:
+def stops_of(finding: JointFinding, config: RobotConfig) -> Check:
     """Time and distance to a standstill from each speed, with what the guard's ramp takes."""
-    unit, told = config.limited[finding.joint].unit, []
-    for stop in finding.stops:
-        text = (
-            f"from {stop.speed:.3g} {unit}/s in {stop.stop_s:.3f} s and {stop.distance:.3g} {unit}"
+    unit = config.limited[finding.joint].unit
+    rows = [
+        (
+            finding.joint,
+            f"{stop.speed:.3g} {unit}/s",
+            f"{stop.stop_s:.3f} s",
+            f"{stop.distance:.3g} {unit}",
+            "" if stop.expected_s is None else f"{stop.expected_s:.3f} s",
+            "" if stop.expected_s is None else f"{stop.expected_distance:.3g} {unit}",
         )
-        if stop.expected_s is not None:
-            text += f" (ramp: {stop.expected_s:.3f} s, {stop.expected_distance:.3g} {unit})"
-        told.append(text)
-    return "; ".join(told) or "none asked for: a stop of this category removes power"
+        for stop in finding.stops
+    ]
+    told = [f"from {', '.join(filter(None, row[1:]))}" for row in rows]
+    found = "; ".join(told) or "none asked for: a stop of this category removes power"
+    return Check(f"stops of {finding.joint}", passed=True, found=found, rows=tuple(rows))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
@@ -13,6 +14,8 @@ from robo_eval_robot.hearing import COMMAND_TYPE, TYPES, Endpoint, Heard, listen
 
 _LISTENERS: Final = ("guard", "recorder", "conductor", "policy", "doctor", "view")
 """Our nodes that may listen to the controller's topic without moving anything."""
+_NAMELESS: Final = "_NODE_NAME_UNKNOWN_"
+"""Of a node that joins, its topics may be known before its name."""
 _POLICIES: Final = ("conductor", "policy")
 
 
@@ -72,12 +75,9 @@ def _misfit(offered: Endpoint, kind: str, requested: QoSProfile) -> tuple[str, s
 def controller(config: RobotConfig, heard: Heard) -> Check:
     """Whether somebody takes the guard's commands."""
     topic, name = config.topic(config.controller.topic), "controller"
-    own = {f"{config.namespace}/{node}" for node in _LISTENERS}
-    takers = [each for each in heard.subscribers.get(topic, ()) if each.node not in own]
+    takers = takers_of(config, heard.subscribers.get(topic, ()))
     if not takers:
-        remedy = (
-            "load and activate the controller, or set controller.topic to the one it listens on"
-        )
+        remedy = "is the controller loaded and active? if so, set controller.topic to its own"
         return Check(name, passed=False, found=f"nobody listens on {topic}", remedy=remedy)
     told = [word for word in ("position", "velocity", "effort") if word in topic]
     if told and config.controller.interface not in told:
@@ -95,6 +95,13 @@ def controller(config: RobotConfig, heard: Heard) -> Check:
             return Check(name, passed=False, found=found, remedy=remedy)
     nodes = ", ".join(each.node for each in takers)
     return Check(name, passed=True, found=f"{nodes} listens on {topic}")
+
+
+def takers_of(config: RobotConfig, subscribers: Sequence[Endpoint]) -> list[Endpoint]:
+    """Subscribers of the controller's topic without our own nodes, which move nothing."""
+    own = {f"{config.namespace}/{node}" for node in _LISTENERS}
+    others = [each for each in subscribers if each.node not in own]
+    return [each for each in others if not each.node.endswith(_NAMELESS)]
 
 
 def commanders(config: RobotConfig, heard: Heard) -> Check:

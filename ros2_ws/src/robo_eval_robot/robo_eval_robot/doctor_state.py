@@ -12,7 +12,7 @@ from robo_eval.core.names import unknown_name
 from robo_eval_robot import topics
 from robo_eval_robot.config import RobotConfig
 from robo_eval_robot.doctor_check import Check
-from robo_eval_robot.hearing import CLOCK, Heard, JointMessage
+from robo_eval_robot.hearing import CLOCK, Endpoint, Heard, JointMessage
 
 RATE_TOLERANCE: Final = 0.2
 SKEW_S: Final = 0.1
@@ -52,18 +52,26 @@ def joint_states(config: RobotConfig, heard: Heard) -> Check:
     topic, name = config.topic(config.state.joint_states), "joint states"
     if heard.joints:
         return Check(name, passed=True, found=f"arrive on {topic}")
-    remedy = "switch the robot on and start its driver; ROS_DOMAIN_ID and discovery range must be"
-    remedy += " the same on both machines; compare namespace and state.joint_states with the driver"
-    if config.body == "twin":
+    publishers = heard.publishers.get(topic, ())
+    remedy = why_silent(publishers)
+    if config.body == "twin" and not publishers:
         remedy = "a twin runs while robo-eval run plays it; for this table start it by"
         remedy += " python -m robo_eval_twin.twin_node ROBOT.yaml"
-    if heard.publishers.get(topic):
-        node = heard.publishers[topic][0].node
-        found = f"{node} publishes on {topic}, and nothing arrives"
-        remedy = "if the driver runs as another user or in a container, shared memory may be in the"
-        remedy += " way: set FASTDDS_BUILTIN_TRANSPORTS=UDPv4 for all processes"
-        return Check(name, passed=False, found=found, remedy=remedy)
     return Check(name, passed=False, found=f"nothing arrives on {topic}", remedy=remedy)
+
+
+def why_silent(publishers: Sequence[Endpoint]) -> str:
+    """What to look at if nothing arrives on a topic that these publish."""
+    if publishers:
+        return (
+            f"{publishers[0].node} is there and says nothing; if it runs as another user or in a"
+            " container, shared memory may be in the way: set FASTDDS_BUILTIN_TRANSPORTS=UDPv4 for"
+            " all processes"
+        )
+    return (
+        "switch the robot on and start its driver; ROS_DOMAIN_ID and discovery range must be the"
+        " same on both machines; compare namespace and topic in the file with the driver's"
+    )
 
 
 def rate(config: RobotConfig, heard: Heard) -> Check:

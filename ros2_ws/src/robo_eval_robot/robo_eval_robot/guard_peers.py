@@ -27,13 +27,13 @@ class Peers:
         self.mode: str | None = None
         """Of the driver; None if it was never heard."""
         self._driver_beat: float | None = None
-        self._policy_beat = self._command_at = now
+        self._enabled_at = self._policy_beat = self._command_at = now
         self.requests = Author(robot.topic(POLICY_COMMAND))
         self.beats = Author(robot.topic(POLICY_HEARTBEAT))
 
     def enabled(self, now: float) -> None:
         """From now on the policy has to be heard."""
-        self._policy_beat = self._command_at = now
+        self._enabled_at = self._policy_beat = self._command_at = now
         self.requests.begin()
         self.beats.begin()
 
@@ -66,11 +66,17 @@ class Peers:
 
     def silent_policy(self, now: float) -> tuple[Violation, ...]:
         """What the policy should have sent and did not."""
-        ages_s, config = self.policy_ages_s(now), self._config
-        return (
-            *_silence(Code.COMMAND_AGE, "request", ages_s, config.command_age_s),
-            *_silence(Code.POLICY_HEARTBEAT, "heartbeat", ages_s, config.policy_heartbeat_s),
-        )
+        config, found = self._config, []
+        for what, code, since, limit_s in (
+            ("request", Code.COMMAND_AGE, self._command_at, config.command_age_s),
+            ("heartbeat", Code.POLICY_HEARTBEAT, self._policy_beat, config.policy_heartbeat_s),
+        ):
+            if (age_s := now - since) > limit_s:
+                text = f"The policy's last {what} is {age_s:.3f} s old."
+                if since == self._enabled_at:
+                    text = f"No {what} has come in the {age_s:.3f} s since motion was enabled."
+                found.append(too_long(code, text, age_s, limit_s))
+        return tuple(found)
 
     def silent_driver(self, now: float) -> tuple[Violation, ...]:
         """That the driver's heartbeat stays out, if it has one."""
@@ -111,13 +117,3 @@ class Peers:
             text = f"The driver's service {self._config.stop.power_off} is not there."
             wrong.append(Violation(code=Code.POWER_OFF, message=text))
         return (*wrong, *self.estops.persisting(now))
-
-
-def _silence(
-    code: Code, what: str, ages_s: dict[Code, float], limit_s: float
-) -> tuple[Violation, ...]:
-    age_s = ages_s[code]
-    if age_s <= limit_s:
-        return ()
-    text = f"The policy's last {what} is {age_s:.3f} s old."
-    return (too_long(code, text, age_s, limit_s),)

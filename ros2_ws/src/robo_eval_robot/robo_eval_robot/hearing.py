@@ -209,9 +209,9 @@ class Hearing:
         # Plain, and of sessions, such as a run that is on.
         policies = [t for t, _ in node.get_topic_names_and_types() if t.startswith(policy)]
         for topic in (*listened(config), command, *policies, CLOCK):
-            self._heard.publishers[topic] = _endpoints(node.get_publishers_info_by_topic(topic))
+            self._heard.publishers[topic] = endpoints_of(node.get_publishers_info_by_topic(topic))
         infos = node.get_subscriptions_info_by_topic(command)
-        self._heard.subscribers[command] = _endpoints(infos)
+        self._heard.subscribers[command] = endpoints_of(infos)
 
     def _callback(self, topic: str, kind: Any) -> Callable[[Any], None]:  # noqa: ANN401
         if kind is JointState:
@@ -259,7 +259,8 @@ def _any(depth: int) -> QoSProfile:
     )
 
 
-def _endpoints(infos: Sequence[Any]) -> tuple[Endpoint, ...]:
+def endpoints_of(infos: Sequence[Any]) -> tuple[Endpoint, ...]:
+    """What the graph says of publishers or subscribers."""
     return tuple(
         Endpoint(
             node=f"{info.node_namespace.rstrip('/')}/{info.node_name}",

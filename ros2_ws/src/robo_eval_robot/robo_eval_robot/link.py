@@ -9,10 +9,11 @@ from array import array
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 import rclpy
-from diagnostic_msgs.msg import DiagnosticArray
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from rclpy.context import Context
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
@@ -25,6 +26,9 @@ from robo_eval.core import door
 from robo_eval.core.errors import CheckFailedError, InputError, NotHereError
 from robo_eval_robot import topics
 from robo_eval_robot.config import RobotConfig
+from robo_eval_robot.doctor_peers import controller, takers_of
+from robo_eval_robot.doctor_state import why_silent
+from robo_eval_robot.hearing import Heard, endpoints_of
 from robo_eval_robot.process import choose_transport
 from robo_eval_robot.snapshot import ImuReading, JointReading, Snapshot
 
@@ -111,6 +115,8 @@ class RobotLink:
         that was killed stays on the graph for a while, its successor is found late, and the guard
         takes the dead one for a second master."""
         self.trips: deque[Trip] = deque(maxlen=_KEPT)
+        self.complaints: dict[str, str] = {}
+        """What is wrong, as others below the namespace say on `/diagnostics`, by their names."""
         self.heard: deque[dict[str, Any]] = deque(maxlen=_KEPT)
         """Events of others, such as the twin's."""
         # A second at least: those that wait tell a late computer from states that were lost.
@@ -153,6 +159,9 @@ class RobotLink:
         )
         node.create_subscription(
             DiagnosticArray, topics.INCIDENTS, self._on_trip, topics.latched(50)
+        )
+        node.create_subscription(
+            DiagnosticArray, "/diagnostics", self._on_health, topics.reliable(10)
         )
         node.create_subscription(
             String, topics.RECORDER_STATUS, self._on_recorder, topics.latched(1)
@@ -393,6 +402,14 @@ class RobotLink:
                 Trip(code=status.name, text=status.message, stamp_ns=stamp_ns, values=values)
             )
 
+    def _on_health(self, message: DiagnosticArray) -> None:
+        own = f"{self.config.namespace}/"
+        for status in message.status:
+            if status.level != DiagnosticStatus.ERROR:
+                self.complaints.pop(status.name, None)
+            elif status.name.startswith(own) and status.name != f"{own}guard":
+                self.complaints[status.name] = status.message
+
     def _on_recorder(self, message: String) -> None:
         self._hear("recorder")
         try:
@@ -488,25 +505,15 @@ class RobotLink:
                 f"{where}: the guard is {self.guard.state or 'silent'} after {seconds:g} s"
                 + (f": {said}" if said else "")
             )
-        if not self.wait(lambda: self._count_listeners() > 0, seconds):
-            raise InputError(
-                f"{where}: nobody listens on {config.topic(config.controller.topic)}; is the"
-                " controller loaded and active?"
-            )
+        command = config.topic(config.controller.topic)
+        listeners = partial(self.node.get_subscriptions_info_by_topic, command)
+        if not self.wait(lambda: bool(takers_of(config, endpoints_of(listeners()))), seconds):
+            nobody = controller(config, Heard())
+            raise InputError(f"{where}: {nobody.found}; {nobody.remedy}")
 
     def _nothing_on(self, topic: str, seconds: float) -> str:
         """That nothing arrives on a topic, and what may be the matter."""
         full = self.config.topic(topic)
-        found = self.node.get_publishers_info_by_topic(full)
-        remedy = "is the robot on, on this network, and ROS_DOMAIN_ID the same?"
-        if found:
-            remedy = f"{found[0].node_name} is there and says nothing"
-        remedy = topics.unheard(self.node, full) or remedy
+        found = endpoints_of(self.node.get_publishers_info_by_topic(full))
+        remedy = topics.unheard(self.node, full) or why_silent(found)
         return f"nothing arrives on {full} within {seconds:g} s; {remedy}"
-
-    def _count_listeners(self) -> int:
-        full = self.config.topic(self.config.controller.topic)
-        infos = self.node.get_subscriptions_info_by_topic(full)
-        # Of a node that joins, its topics may be known before its name.
-        others = ("recorder", "view", self.node.get_name(), "_NODE_NAME_UNKNOWN_")
-        return sum(info.node_name not in others for info in infos)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -43,18 +44,23 @@ def robot_lock(robot: str) -> Iterator[None]:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as err:
             raise InputError(
-                f"robot {robot!r}: {_holder(path)} is using it; wait for it to end"
+                f"robot {robot!r}: {holder(path)} is using it; wait for it to end"
             ) from err
         os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, json.dumps({"pid": os.getpid(), "user": os.getuid()}).encode(), 0)
+        command = " ".join([Path(sys.argv[0]).name, *sys.argv[1:]])
+        said = {"pid": os.getpid(), "user": os.getuid(), "command": command}
+        os.pwrite(descriptor, json.dumps(said).encode(), 0)
         yield
     finally:
         os.close(descriptor)
 
 
-def _holder(path: Path) -> str:
+def holder(path: Path) -> str:
+    """Who holds a lock, as its file says, which everybody may write."""
     try:
         data = json.loads(path.read_bytes())
-        return f"process {int(data['pid'])} of user {int(data['user'])}"
+        process = f"process {int(data['pid'])}"
+        user = f" of user {int(data['user'])}" if "user" in data else ""
+        return process + user + (f" ({data['command']!a:.200})" if "command" in data else "")
     except (OSError, ValueError, KeyError, TypeError):
         return "another process"

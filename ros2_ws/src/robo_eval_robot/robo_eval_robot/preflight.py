@@ -36,6 +36,8 @@ _LATE: Final = (
     # Half of each limit is asked for: more of it is a request that came late, or early next.
     "command_velocity", "command_acceleration", "command_jerk",
 )  # fmt: skip
+_FALLING: Final = ("mode", "position", "velocity", "acceleration")
+"""What an axis that falls leads to, in the guard or in the driver."""
 _ASKED_FOR: Final = "operator_stop"
 _LEAST_PATIENCE_S: Final = 1.0
 _AT_ZERO_EFFORT: Final = (
@@ -133,6 +135,8 @@ class _Flight:
         self._pace = Pace(1.0 / config.control_rate_hz, config.state.rate_hz)
         self._speeds = Speeds()
         self._last: Snapshot = self._fresh()
+        self._asked_s = time.monotonic()
+        """When the last request was sent."""
         self.report = Report(
             robot=config.name,
             time=iso_time(time.time_ns()),
@@ -248,14 +252,16 @@ class _Flight:
             self._see()
         stop_s = (self._last.stamp_ns - began.stamp_ns) / 1e9
         start = began.joints[aim.joint].position
+        is_ramped = self._config.controller.interface != "effort"
         # It was seen to stand by the mean of three states.
         if stop_s - 3.0 / self._config.state.rate_hz > within_s:
+            braking = self._config.guard.stop.braking
+            more = "brake more" if is_ramped else f"raise guard.stop.braking, {braking:g} now"
             raise PreflightError(
-                f"{aim.joint} stands {stop_s:.3g} s after a stop at {_quantity(abs(speed), aim)};"
-                f" guard.stop.within_s promises {within_s:g} s: brake more, move more slowly or"
-                " allow more"
+                f"{aim.joint} does not stand within the {within_s:g} s that guard.stop.within_s"
+                f" promises, after a stop at {_quantity(abs(speed), aim)}: {more}, move more"
+                " slowly or allow more"
             )
-        is_ramped = self._config.controller.interface != "effort"
         ramp = Ramp(self._config.limited[aim.joint], start, speed)
         expected = ramp.whole(1.0 / self._config.guard.cycle_hz) if is_ramped else (None, None)
         finding = StopFinding(
@@ -275,9 +281,9 @@ class _Flight:
         problem = self._link.call(topics.SAFETY_WITHHOLD)
         if problem is not None:
             raise PreflightError(f"the guard does not withhold commands: {problem}")
-        began = time.monotonic()
         self._link.wait(lambda: self._link.guard.state != RUNNING, _SERVICE_S)
-        self._findings[aim.joint].stopped_s = self._see_stop(aim, began)
+        # The guard passes a request on after it was sent: too much, never too little.
+        self._findings[aim.joint].stopped_s = self._see_stop(aim, self._asked_s)
 
     def _see_stop(self, aim: Aim, began: float) -> float:
         """Watch a joint stop by its driver; returns how long that took.
@@ -292,7 +298,7 @@ class _Flight:
             self._check_guard(moving=False)
             speed = abs(self._speeds.of(aim.joint))
             if self._speeds.stand(self._config.commanded, self._still):
-                return elapsed
+                return time.monotonic() - began
             if elapsed <= acts_s:
                 fastest = max(fastest, speed)
             elif speed > 2.0 * fastest:
@@ -375,17 +381,21 @@ class _Flight:
             cause = self._link.guard.cause
             trips = [trip.text for trip in self._link.trips if trip.code == cause]
             kind = _LateError if cause in _LATE else PreflightError
-            raise kind(f"the guard is {state}: {trips[-1] if trips else cause}")
+            told = [f"the guard is {state}: {trips[-1] if trips else cause}"]
+            if cause in _FALLING:
+                told += [f"{name}: {said}." for name, said in self._link.complaints.items()]
+                told.append(self.report.at_zero_effort)
+            raise kind(" ".join(told).rstrip())
 
     # Ticks -------------------------------------------------------------------------------------
 
     def _tick(self, values: list[float]) -> None:
         """Ask for a command and wait for the next control tick."""
-        asked = time.monotonic()
+        self._asked_s = time.monotonic()
         self._link.request(values)
         due_ns = self._pace.next(self._last.stamp_ns)
         first = self._see()
-        self._round_trips.append(first.received_s - asked)
+        self._round_trips.append(first.received_s - self._asked_s)
         while self._last.stamp_ns < due_ns:
             self._see()
         self._check_guard(moving=True)

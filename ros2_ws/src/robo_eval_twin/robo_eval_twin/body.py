@@ -90,6 +90,7 @@ def body_of(config: RobotConfig) -> type[Body]:
         if joint not in body.driven:
             raise InputError(
                 f"robot {config.name!r}: controller.joints: this twin moves"
-                f" {' and '.join(body.driven)}, not {joint}"
+                f" {' and '.join(body.driven)}, not {joint}; for another arm's stand-in write"
+                " `twin: {drive: {}}`, and no tasks"
             )
     return body

@@ -62,6 +62,9 @@ class Drives:
         self._bandwidth = drive.bandwidth_rad_s
         self._inertia = drive.inertia
         self._gravity = self._by_joint(drive.gravity)
+        holds = config.guard.stop.holds if self._interface == "effort" else None
+        self._is_compensated = holds == "gravity_compensation"
+        self._is_braked_at_rest = holds == "brakes"
         self.position = self._by_joint(drive.start)
         """Metres or radians, shape (J,); so are the others."""
         self.velocity = np.zeros(len(limits))
@@ -101,7 +104,11 @@ class Drives:
         if self.mode is Mode.RUNNING and self._fault(self._interface, heard, low, high):
             return
         if ((heard >= low) & (heard <= high)).all():
-            self.command, self._quiet_s = heard, 0.0
+            # Brakes close once an effort of zero was asked for as long as the timeout.
+            is_rest = self._is_braked_at_rest and not heard.any()
+            if not is_rest or self.command is None or self.command.any():
+                self._quiet_s = 0.0
+            self.command = heard
 
     # What people, circuits and other nodes do to it.
 
@@ -208,7 +215,8 @@ class Drives:
     def _law(self, command: Array) -> Array:
         """What the command asks of the drives: a critically damped servo, or a force."""
         if self._interface == "effort":
-            asked: Array = (command - self._weight()) / self._inertia
+            pull = 0.0 if self._is_compensated else self._weight()
+            asked: Array = (command - pull) / self._inertia
             return asked
         if self._interface == "velocity":
             return self._bandwidth * (command - self.velocity)
