@@ -203,7 +203,9 @@ def _problem(problem: ErrorDetails, model: type[BaseModel]) -> str:
         is_of_field = text.startswith(("is ", "holds ", "must ", "unknown "))
         return f"{field}{': ' if is_of_field else '.'}{text}" if field else text
     if kind == "string_pattern_mismatch" and location[-1] != "name":
-        return f"{field}: does not look like one, given {given!r:.80}"
+        is_rooted = problem["ctx"]["pattern"].startswith("^(/") and not given.startswith("/")
+        hint = "must begin with a slash" if is_rooted else "does not look like one"
+        return f"{field}: {hint}, given {given!r:.80}"
     text = _WANTED.get(kind) or problem["msg"].replace("Input should be", "must be")
     return f"{field or 'the file'}: {text}" + (
         "" if kind == "missing" else f", given {given!r:.80}"

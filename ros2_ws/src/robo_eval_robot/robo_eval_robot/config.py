@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-import re
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import AfterValidator, Field, Strict, ValidationError, model_validator
+from pydantic import Field, Strict, ValidationError, model_validator
 
 from robo_eval.core.kinds import Side
 from robo_eval.core.names import unknown_name
@@ -354,15 +353,6 @@ class Twin(Section):
     """Drives with modes, in place of a task's body."""
 
 
-def _of_ros(namespace: str) -> str:
-    if not re.fullmatch(r"(/[A-Za-z_][A-Za-z0-9_]*)+", namespace):
-        raise ValueError(
-            "must begin with a slash and hold letters, digits and '_' only, such as /arm0, given"
-            f" {namespace!r:.80}"
-        )
-    return namespace
-
-
 class RobotConfig(Section):
     """One robot: what its YAML file says, checked."""
 
@@ -371,7 +361,7 @@ class RobotConfig(Section):
     """Name in rows, locks and reports."""
     body: Literal["twin", "physical"]
     """`twin` for a stand-in simulator behind ROS; its results never count as real."""
-    namespace: Annotated[str, AfterValidator(_of_ros)]
+    namespace: str = Field(pattern=r"^(/[A-Za-z_][A-Za-z0-9_]*)+$")
     """ROS namespace of everything that belongs to this robot."""
     control_rate_hz: Positive
     """How often the policy acts."""

@@ -189,14 +189,13 @@ class DrivesNode:
             self._advance()
         if self._away_ticks or self._ticks == before:
             return
-        drives = self._drives
         self._states.publish(
             JointState(
                 header=Header(stamp=self._stamp()),
-                name=list(drives.joints),
-                position=array("d", drives.position),
-                velocity=array("d", drives.velocity),
-                effort=array("d", drives.effort),
+                name=list(self._drives.joints),
+                position=array("d", self._drives.position),
+                velocity=array("d", self._drives.velocity),
+                effort=array("d", self._drives.effort),
             )
         )
 
