@@ -827,6 +827,7 @@ WRONG = {
     "export a filtered page": (
         ["export", "--out", "a.html", "-r", "x"], "a page to print is of a period"
     ),
+    "test of no incident": (["test", "lab/9"], "no incident 'lab/9'"),
     "pack of no incident": (["pack", "lab/9", "-o", "a.zip"], "no incident 'lab/9'"),
     "pack to a tar": (["pack", "lab/2", "-o", "a.tar"], "a.tar: the name must end in .zip"),
     "pack of no trial": (
