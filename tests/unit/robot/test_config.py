@@ -106,6 +106,7 @@ def test_a_plan_for_another_side_is_refused():
 
 
 ARM = (Path(__file__).parents[3] / "ros2_ws/src/robo_eval_bringup/config/arm_twin.yaml").read_text()
+STEEL = ARM[: ARM.index("\ntwin:")].replace("body: twin", "body: physical")
 
 
 @pytest.mark.parametrize(
@@ -145,9 +146,9 @@ ARM = (Path(__file__).parents[3] / "ros2_ws/src/robo_eval_bringup/config/arm_twi
 def test_degrees_unknown_joints_and_contradictions_are_refused_with_a_remedy(
     old: str, new: str, field: str, remedy: str
 ) -> None:
-    assert old in ARM
+    assert old in STEEL
     with pytest.raises(InputError) as caught:
-        parse_robot(ARM.replace(old, new, 1), source="arm.yaml")
+        parse_robot(STEEL.replace(old, new, 1), source="arm.yaml")
     message = str(caught.value)
     assert message.startswith("arm.yaml: ")
     assert field in message
@@ -193,7 +194,9 @@ def test_one_topic_is_not_for_two_things(other: str) -> None:
 
 def test_light_arms_may_accelerate_fast() -> None:
     limits = "velocity_rad_s: 1.0, acceleration_rad_s2: 300.0, jerk_rad_s3: 30000"
-    parse_robot(ARM.replace("velocity_rad_s: 3.14, acceleration_rad_s2: 15.0", limits), source="x")
+    given = "velocity_rad_s: 3.14, acceleration_rad_s2: 15.0"
+    parse_robot(STEEL.replace(given, limits), source="x")
+    parse_robot(ARM.replace(given, limits.replace("300.0", "9000.0")), source="x")  # no inertia
 
 
 def test_a_joint_that_turns_on_and_on_may_turn_far_and_fast() -> None:

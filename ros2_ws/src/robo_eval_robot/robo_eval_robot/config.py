@@ -386,7 +386,7 @@ class RobotConfig(Section):
             read: dict[str, Any] = {}
             for name, joint in joints.items():
                 if isinstance(joint, dict):
-                    read[name] = _joint(str(name), joint)
+                    read[name] = _joint(str(name), joint, is_real=data.get("body") != "twin")
                 else:
                     raise ValueError(f"joints.{name}: must be a mapping with `type` and `limits`")
             return {**data, "joints": read}
@@ -553,7 +553,7 @@ class RobotConfig(Section):
         return name if name.startswith("/") else f"{self.namespace}/{name}"
 
 
-def _joint(name: str, data: dict[str, Any]) -> Slider | Hinge:
+def _joint(name: str, data: dict[str, Any], *, is_real: bool) -> Slider | Hinge:
     kinds: dict[str, type[Slider | Hinge]] = {
         "prismatic": Slider,
         "revolute": Hinge,
@@ -574,19 +574,17 @@ def _joint(name: str, data: dict[str, Any]) -> Slider | Hinge:
         if not low < high or math.isnan(low):
             raise ValueError(f"joints.{name}.limits: the lower position {low} must be below {high}")
         if kind == "revolute":
-            _check_radians(f"joints.{name}.limits", joint.limits)
+            _check_radians(f"joints.{name}.limits", joint.limits, is_real=is_real)
     return joint
 
 
-def _check_radians(where: str, limits: SliderLimits | HingeLimits) -> None:
+def _check_radians(where: str, limits: SliderLimits | HingeLimits, *, is_real: bool) -> None:
     assert isinstance(limits, HingeLimits)
-    most = {
-        "position_rad": _MOST_OF_A_HINGE,
-        "velocity_rad_s": _MOST_OF_A_HINGE,
+    most = {"position_rad": _MOST_OF_A_HINGE, "velocity_rad_s": _MOST_OF_A_HINGE}
+    if is_real:  # a stand-in may have no inertia
         # Or what light arms reach, whatever velocity they are held to.
-        "acceleration_rad_s2": max(limits.velocity_rad_s / _SOONEST_S[0], 300.0),
-        "jerk_rad_s3": max(limits.acceleration_rad_s2 / _SOONEST_S[1], 30_000.0),
-    }
+        most["acceleration_rad_s2"] = max(limits.velocity_rad_s / _SOONEST_S[0], 300.0)
+        most["jerk_rad_s3"] = max(limits.acceleration_rad_s2 / _SOONEST_S[1], 30_000.0)
     for key, value in limits.model_dump(include=set(most), exclude_none=True).items():
         given = max(map(abs, value)) if isinstance(value, tuple) else value
         if given > most[key]:
