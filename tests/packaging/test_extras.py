@@ -106,6 +106,7 @@ incidents list --log log.db
 incidents list --log postgresql://h/db
 incidents show a/2 --log log.db
 incidents todo --log log.db
+incidents test a/2 --log log.db
 incidents correct a/2 --reason r --description d --by me --log log.db
 incidents reclassify a/2 -s major --reason r --by me --log log.db
 incidents attach a/2 plan.yaml --by me --log log.db
