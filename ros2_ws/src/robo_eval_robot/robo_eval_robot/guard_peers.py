@@ -66,14 +66,14 @@ class Peers:
 
     def silent_policy(self, now: float) -> tuple[Violation, ...]:
         """What the policy should have sent and did not."""
-        config, found = self._config, []
-        for what, code, since, limit_s in (
-            ("request", Code.COMMAND_AGE, self._command_at, config.command_age_s),
-            ("heartbeat", Code.POLICY_HEARTBEAT, self._policy_beat, config.policy_heartbeat_s),
+        config, ages_s, found = self._config, self.policy_ages_s(now), []
+        for what, code, limit_s in (
+            ("request", Code.COMMAND_AGE, config.command_age_s),
+            ("heartbeat", Code.POLICY_HEARTBEAT, config.policy_heartbeat_s),
         ):
-            if (age_s := now - since) > limit_s:
+            if (age_s := ages_s[code]) > limit_s:
                 text = f"The policy's last {what} is {age_s:.3f} s old."
-                if since == self._enabled_at:
+                if age_s == now - self._enabled_at:
                     text = f"No {what} has come in the {age_s:.3f} s since motion was enabled."
                 found.append(too_long(code, text, age_s, limit_s))
         return tuple(found)

@@ -26,6 +26,8 @@ class StopMotion:
         self._names = robot.commanded
         self._interface = robot.controller.interface
         self._stop = robot.guard.stop
+        self._creep = self._stop.standstill_velocity * self._stop.within_s
+        """How far a robot that counts as standing may creep before it counts as moved, m or rad."""
         self._age_s = robot.guard.command_age_s
         self._period_s = 1.0 / robot.control_rate_hz
         self._joints = joints
@@ -87,10 +89,13 @@ class StopMotion:
         Args:
             now: Monotonic time, s.
         """
-        if not (self._joints.is_fresh(now) and self._joints.knows_velocity()):
+        if not self._knows(now):
             return False
         limit = self._stop.standstill_velocity
         return all(abs(self._joints.velocities[name]) <= limit for name in self._names)
+
+    def _knows(self, now: float) -> bool:
+        return self._joints.is_fresh(now) and self._joints.knows_velocity()
 
     @property
     def slows_down(self) -> bool:
@@ -169,7 +174,7 @@ class StopMotion:
             return None
         self._was_late = self.is_silent = True
         speeds = [abs(v) for n, v in self._joints.velocities.items() if n in self._names]
-        known = self._joints.is_fresh(now) and self._joints.knows_velocity()
+        known = self._knows(now)
         return Violation(
             code=Code.NO_STANDSTILL,
             message=f"The robot {'does not stand' if known else 'was not seen to stand'}"
@@ -206,10 +211,9 @@ class StopMotion:
 
     def _is_moved(self, now: float) -> bool:
         """Whether to hold the robot where it is and not where it was."""
-        creep = self._stop.standstill_velocity * self._stop.within_s
         if self.has_stood and not self.slows_down:
             self._follows = self._follows or any(
-                abs(ramp.position - self._joints.places.get(name, ramp.position)) > creep
+                abs(ramp.position - self._joints.places.get(name, ramp.position)) > self._creep
                 for name, ramp in zip(self._names, self._ramps or (), strict=False)
             )
         moved = self._follows or not self._is_driven or self._ramps is None
@@ -219,7 +223,6 @@ class StopMotion:
     def _from_here(self, now: float, command: InForce | None, *, moves: bool) -> list[Ramp] | None:
         """A ramp for each joint, from what it is asked for if it does that."""
         ramps = []
-        creep = self._stop.standstill_velocity * self._stop.within_s
         for number, (name, limits) in enumerate(zip(self._names, self._limits, strict=True)):
             place, velocity = self._joints.places.get(name), self._joints.velocities.get(name)
             if command is not None:
@@ -229,7 +232,7 @@ class StopMotion:
                 speed = fast if velocity is None else velocity
                 slow = _between(speed, 0.0, fast)
                 # One that lags still comes to a place where nothing is asked of it any more.
-                near = place is None or abs(asked - place) <= creep + abs(speed) * self._age_s
+                near = place is None or abs(asked - place) <= self._creep + abs(speed) * self._age_s
                 if self._interface == "velocity" or near:
                     ramp = Ramp(limits, asked, slow, -math.copysign(change, change * slow))
                     ramp.go_on(min(max(now - command.at, 0.0), self._period_s))
