@@ -76,10 +76,12 @@ WAITS_TICKS = {
     **dict.fromkeys([("kill", "driver"), ("kill", "policy"), ("stop", "conductor")], 20.0),
     **dict.fromkeys([("stop", "driver"), ("stop", "policy")], 20.0),
     **dict.fromkeys([("flood", "driver"), ("garbage", "driver")], 25.0),
-    ("second", "guard"): 500.0,
+    **dict.fromkeys([("second", "guard"), ("second", "conductor"), ("second", "driver")], 500.0),
 }
 """How long the guard waits for who is silent, 0.4 s, and how rarely it looks for others, 0.5 s;
-a second guard has to start first."""
+a second process has to start first."""
+OWN_FAULTS = {("kill", "policy"), ("garbage", "policy")}
+"""Cells whose fault is the policy's own: its row says so, and counts against it."""
 TRIES = 3
 """How often a half of a cell is tried on a machine that is too busy to begin."""
 MOST_TICKS = 2.0
@@ -511,14 +513,17 @@ def play_trial(cell: Cell) -> None:
         ]
         if cell.target == "recorder" and cell.fault in ("kill", "stop", "disk"):
             cell.stands_after = stands_after(speeds, struck)
-            if cell.stands_after is None or cell.stands_after > TIMEOUT_TICKS:
-                cell.problems.append("the robot goes on without its recorder")
         left = len(own.running())
         own.wait(lambda: len(own.running()) <= 1 or not left, "all that the run started ends", 20.0)
         rows = logged(trial)[len(before) :][:1]
         if known > len(before):
             raise TimeoutError("the episode was over before the fault")
         cell.row = "; ".join(map(_said, rows)) or "none"
+        if cell.stands_after is None or cell.stands_after > TIMEOUT_TICKS:
+            # Whatever it did meanwhile, nobody may count it.
+            unseen = cell.target == "recorder" and cell.fault in ("kill", "stop", "disk")
+            if unseen and any(row["quality"] is not None for row in rows):
+                cell.problems.append("an episode counts that was not recorded")
         resumed = own.start("-m", "robo_eval", "resume", trial, *own_output)
         own.wait(lambda: resumed.poll() is not None, "resume ends")
         after = logged(trial)
@@ -526,7 +531,10 @@ def play_trial(cell: Cell) -> None:
         cell.resume = f"exit {resumed.returncode}, {scored} of {EPISODES} scored"
         if after[: len(before)] != before:
             cell.problems.append("a finished episode was lost")
-        if scored < EPISODES:
+        own_fault = sum(
+            row["fault_by"] == "policy" and (cell.fault, cell.target) in OWN_FAULTS for row in after
+        )
+        if scored + min(own_fault, 1) < EPISODES:
             cell.problems.append(f"resume leaves {EPISODES - scored} without a score")
         if not verify_trial(trial).ok:
             cell.problems.append("verify finds the trial damaged")

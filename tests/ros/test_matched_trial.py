@@ -7,6 +7,7 @@ import json
 import resource
 import signal
 import sqlite3
+import time
 from collections.abc import Callable
 from contextlib import closing
 from functools import partial
@@ -260,6 +261,28 @@ def test_a_process_that_dies_or_hangs_costs_the_running_episode_which_is_played_
     assert first["trace_sha256"]
     assert first["recovered"] == (victim == "recorder")
     assert not is_alive(pids[victim])
+
+
+@pytest.mark.slow
+def test_a_recording_with_a_hole_costs_its_episode_which_is_played_again(
+    start, cli, plan, robot, tmp_path, wait_until
+):
+    trial = tmp_path / "trial"
+    command = start(
+        "run", plan(SHORT), "-o", trial, "--sides", "twin", "--robot", robot(), "--json"
+    )
+    pids = command.wait_children()
+    wait_until(lambda: is_recording(trial), "the first bag is written")
+    signal_now(pids["recorder"], signal.SIGSTOP)
+    time.sleep(3.0)  # less than a recorder may be silent
+    signal_now(pids["recorder"], signal.SIGCONT)
+    done = command.finish()
+    assert done.code == 0, done.err
+    first, *others = rows(trial)
+    assert (first["end_reason"], first["quality"]) == ("lost", None)
+    assert first["end_detail"].startswith("the recording ")
+    assert all(row["quality"] is not None for row in others)
+    assert cli("verify", trial).code == 0
 
 
 @pytest.mark.slow

@@ -22,7 +22,7 @@ from robo_eval_robot.attempt import OPERATOR, Attempt, SkippedError
 from robo_eval_robot.config import RobotConfig
 from robo_eval_robot.environment import RosRobotEnv
 from robo_eval_robot.link import RobotLink, RobotLostError, RobotStuckError, Trip
-from robo_eval_robot.recordings import Recordings
+from robo_eval_robot.recordings import Recordings, Trace
 from robo_eval_robot.stagehand import Stagehand
 
 _RECOVERED_TICKS: Final = 50
@@ -125,6 +125,8 @@ def play_attempt(
         planned.episode_id, end_reason=score.end_reason.value, quality=score.quality
     )
     ticks = len(played.rewards)
+    duration_s = ticks / config.control_rate_hz
+    score = _witnessed(score, recordings, trace, ticks=ticks, duration_s=duration_s)
     # Without a tick, what the policy measured may be of the episode before.
     own = _measures_of(policy) if ticks else {}
     return Attempt(
@@ -132,7 +134,7 @@ def play_attempt(
         detail=score.detail,
         fault_by=score.fault_by,
         ticks=ticks,
-        duration_s=ticks / config.control_rate_hz,
+        duration_s=duration_s,
         episode_return=score.episode_return,
         quality=score.quality,
         success=score.success,
@@ -162,6 +164,18 @@ def without_strangers(attempt: Attempt, trips: Sequence[Trip]) -> Attempt:
         if trip.code == OTHER_AUTHOR and attempt.end_reason is not EndReason.VOID:
             return Attempt(end_reason=EndReason.VOID, detail=f"{OTHER_AUTHOR}: {trip.text}")
     return attempt
+
+
+def _witnessed(
+    score: Attempt, recordings: Recordings, trace: Trace | None, **row: float
+) -> Attempt:
+    """The attempt, or a lost one if its recording does not bear it out."""
+    if trace is None or not score.end_reason.is_final:
+        return score
+    lacking = recordings.lacks(trace, **row)
+    if lacking is None:
+        return score
+    return Attempt(end_reason=EndReason.LOST, detail=f"the recording {lacking}")
 
 
 def _is_of(trip: Trip, planned: PlannedEpisode) -> bool:

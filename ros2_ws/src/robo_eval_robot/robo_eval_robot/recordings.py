@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
 from robo_eval.core.errors import InputError, TrialDirectoryError
 from robo_eval.log.bag_restore import restore
+from robo_eval.log.recorded import read_recorded
 from robo_eval.log.trace_folder import trace_digest
 from robo_eval_robot.link import RobotLink, RobotLostError
 
@@ -83,6 +85,21 @@ class Recordings:
         self._open = None
         dropped = self._link.recorder.get("dropped") or {}
         return self._trace(episode_id, dropped=sum(int(count) for count in dropped.values()))
+
+    def lacks(self, trace: Trace, **row: float) -> str | None:
+        """What a bag does not show of its episode, as `verify` will find it; None if nothing.
+
+        A recorder that hung for a moment goes on as if nothing had been.
+
+        Args:
+            trace: The bag.
+            row: Columns of its row.
+        """
+        try:
+            found = read_recorded(self._trial / trace.uri)
+        except InputError as err:
+            return f"cannot be read: {err}"
+        return next(chain(found.denies(row, is_physical=True), found.lacks(row)), None)
 
     def check(self) -> None:
         """Whether the bag that was begun can be written.
