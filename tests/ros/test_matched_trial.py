@@ -238,6 +238,20 @@ def test_the_bag_of_an_episode_holds_what_was_asked_and_what_was_applied(
 
 
 @pytest.mark.slow
+def test_a_twin_that_stays_silent_is_an_error_and_no_robot_of_another_machine(
+    cli, plan, robot, tmp_path
+):
+    trial, file = tmp_path / "trial", robot()
+    with file.open("a") as text:
+        text.write("start_up_s: 0.05\n")
+    run = "run", plan(SHORT), "-o", trial, "--sides", "twin", "--robot", file
+    for command in (run, ("resume", trial)):
+        done = cli(*command, "--no-report")
+        assert done.code == 2, done.out
+        assert "within 0.05 s" in done.err
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("victim", ["twin", "guard", "recorder"])
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP], ids=["dies", "hangs"])
 def test_a_process_that_dies_or_hangs_costs_the_running_episode_which_is_played_again(

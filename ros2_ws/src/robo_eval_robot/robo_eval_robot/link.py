@@ -490,13 +490,15 @@ class RobotLink:
         """Wait until robot and guard are there.
 
         Raises:
-            NotHereError: If nothing is heard of the robot.
+            NotHereError: If nothing is heard of the robot, and it is no twin.
             InputError: If something else is not there in time; the message names it and the remedy.
         """
         config, seconds = self.config, max(self.config.start_up_s, self.patience_s)
         where = f"robot {config.name!r} in {config.namespace}"
         if not self.wait(lambda: bool(self._snapshots or self._waiting), seconds):
-            raise NotHereError(f"{where}: {self._nothing_on(config.state.joint_states, seconds)}")
+            # A twin runs on the computer that plays: its silence is no sign of another one.
+            kind = InputError if config.body == "twin" else NotHereError
+            raise kind(f"{where}: {self._nothing_on(config.state.joint_states, seconds)}")
         if config.state.imu is not None and not self.wait(lambda: bool(self._imus), seconds):
             raise InputError(f"{where}: {self._nothing_on(config.state.imu.topic, seconds)}")
         if not self.wait(lambda: self.guard.state not in ("", "INIT"), seconds):
