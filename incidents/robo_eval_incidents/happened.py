@@ -18,6 +18,7 @@ from robo_eval.core.episode import Episode
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import EndReason, Side
 from robo_eval.log.cdr import Cursor
+from robo_eval.log.messages import diagnostics
 from robo_eval_incidents.cut import explained_damage, opened, sound_files
 from robo_eval_incidents.hours import UNNAMED
 from robo_eval_incidents.rule import On
@@ -309,20 +310,6 @@ def _topics(reader: Any, *ends: str) -> list[str] | None:  # noqa: ANN401 - the 
 def _causes(data: bytes) -> Iterator[Occurrence]:
     for stamp_ns, name, text, values in diagnostics(data):
         yield guard_occurrence(name, text, stamp_ns, values)
-
-
-def diagnostics(data: bytes) -> Iterator[tuple[int, str, str, dict[str, str]]]:
-    """Stamp, name, message and values of each status of a `diagnostic_msgs/DiagnosticArray`."""
-    cursor = Cursor(data)
-    stamp_ns = cursor.header()
-    for _ in range(cursor.uint32()):
-        cursor.uint8()
-        name, text, _ = cursor.string(), cursor.string(), cursor.string()
-        values = {}
-        for _ in range(cursor.uint32()):
-            key = cursor.string()
-            values[key] = cursor.string()
-        yield stamp_ns, name, text, values
 
 
 def _event(data: bytes) -> dict[str, Any]:

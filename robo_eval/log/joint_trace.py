@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from robo_eval.core import door
 from robo_eval.core.errors import InputError
-from robo_eval.log.cdr import Cursor
 from robo_eval.log.files import explained
+from robo_eval.log.messages import imu, joint_state
 
 JOINTS: Final = "sensor_msgs/msg/JointState"
 _IMU: Final = "sensor_msgs/msg/Imu"
@@ -74,7 +74,7 @@ def read_joint_trace(bag: Path, joint_topic: str, imu_topic: str | None = None) 
                 if topic == joint_topic and schema == JOINTS:
                     joints.append((*joint_state(data), received_ns))
                 elif schema == _IMU:
-                    imus.append(_imu(data))
+                    imus.append(imu(data))
             except ValueError as err:
                 raise InputError(f"{file}: {topic}: {err}") from err
     if not joints:
@@ -107,26 +107,6 @@ def _messages(
                 yield channel.topic, kind, message.log_time, message.data
         except McapError as err:
             raise InputError(f"{file}: is damaged: {err}; `robo-eval recover` may help") from err
-
-
-def joint_state(data: bytes) -> tuple[int, list[str], list[NDArray[np.float64]]]:
-    """Stamp (ns), names, and positions, velocities and efforts of a `sensor_msgs/JointState`.
-
-    Raises:
-        ValueError: If it is none.
-    """
-    cursor = Cursor(data)
-    stamp = cursor.header()
-    names = [cursor.string() for _ in range(cursor.uint32())]
-    return stamp, names, [cursor.number_list() for _ in range(3)]
-
-
-def _imu(data: bytes) -> tuple[int, NDArray[np.float64]]:
-    cursor = Cursor(data)
-    stamp = cursor.header()
-    orientation = cursor.numbers(4)
-    cursor.numbers(9)
-    return stamp, np.concatenate([orientation, cursor.numbers(3)])
 
 
 def _columns(

@@ -23,7 +23,8 @@ from robo_eval.log.bag_recover import DAMAGE
 from robo_eval.log.cdr import Cursor
 from robo_eval.log.directory import TrialDirectory
 from robo_eval.log.files import explained
-from robo_eval.log.joint_trace import JOINTS, joint_state
+from robo_eval.log.joint_trace import JOINTS
+from robo_eval.log.messages import after_header, joint_state
 
 Floats = NDArray[np.float64]
 MOST_EPISODES: Final = 200
@@ -142,9 +143,7 @@ def _values(kind: str, data: bytes) -> Iterator[tuple[str, float]]:
             for name, value in zip(names, numbers, strict=False):
                 yield f"{name} {what}", float(value)
     elif kind == "geometry_msgs/msg/WrenchStamped":
-        cursor = Cursor(data)
-        cursor.header()
-        yield "force", float(np.linalg.norm(cursor.numbers(3)))
+        yield "force", float(np.linalg.norm(after_header(data, 3)))
     elif kind == "std_msgs/msg/Bool":
         yield "", float(Cursor(data).uint8())
 

@@ -23,6 +23,7 @@ from robo_eval.log.bag_recover import DAMAGE
 from robo_eval.log.cdr import Cursor
 from robo_eval.log.files import explained
 from robo_eval.log.mcap_file import MAGIC
+from robo_eval.log.messages import joint_state
 
 Event = tuple[int, Mapping[str, Any]]
 """Time since the start of the episode (ns), and what happened (JSON)."""
@@ -188,14 +189,12 @@ class _Content:
             metadata=metadata,
         )
 
-    def _joint_state(self, message: Message, cursor: Cursor) -> None:
-        cursor.header()
-        names = tuple(cursor.string() for _ in range(cursor.uint32()))
-        if names != self._joint_names:
+    def _joint_state(self, message: Message, _cursor: Cursor) -> None:
+        _, names, (positions, velocities, efforts) = joint_state(message.data)
+        if tuple(names) != self._joint_names:
             raise ValueError("joint names differ")
-        self._positions[message.sequence] = cursor.number_list()
-        self._velocities[message.sequence] = cursor.number_list()
-        efforts = cursor.number_list()
+        self._positions[message.sequence] = positions
+        self._velocities[message.sequence] = velocities
         if len(efforts):
             if self._efforts is None:
                 self._efforts = np.full_like(self._velocities, np.nan)

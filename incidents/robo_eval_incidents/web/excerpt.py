@@ -22,11 +22,11 @@ from robo_eval.core.errors import InputError
 from robo_eval.log.bag_recover import DAMAGE, is_cut_short
 from robo_eval.log.cdr import Cursor
 from robo_eval.log.files import explained
-from robo_eval.log.joint_trace import joint_state
 from robo_eval.log.mcap_file import MAGIC
+from robo_eval.log.messages import after_header, diagnostics, joint_state, odometry_velocity
 from robo_eval.log.signals import is_asked
 from robo_eval_incidents.cut import sound_files
-from robo_eval_incidents.happened import diagnostics, number_of
+from robo_eval_incidents.happened import number_of
 
 WINDOW_S: Final = 10.0
 """How much is shown before and after an event."""
@@ -226,27 +226,24 @@ class _Reader:
 
     def wrench(self, topic: str, data: bytes) -> None:
         """Norms of force and torque."""
-        cursor = _behind_header(data)
-        self._add("force", topic, float(np.linalg.norm(cursor.numbers(3))))
-        self._add("torque", topic, float(np.linalg.norm(cursor.numbers(3))))
+        numbers = after_header(data, 6)
+        self._add("force", topic, float(np.linalg.norm(numbers[:3])))
+        self._add("torque", topic, float(np.linalg.norm(numbers[3:])))
 
     def twist(self, topic: str, data: bytes) -> None:
         """How fast something moves."""
-        self._add("speed", topic, float(np.linalg.norm(_behind_header(data).numbers(3))))
+        self._add("speed", topic, float(np.linalg.norm(after_header(data, 3))))
 
     def odometry(self, topic: str, data: bytes) -> None:
         """How fast a base moves."""
-        cursor = _behind_header(data)
-        cursor.string()
-        cursor.numbers(7 + 36)
-        self._add("speed", topic, float(np.linalg.norm(cursor.numbers(3))))
+        self._add("speed", topic, float(np.linalg.norm(odometry_velocity(data))))
 
     def pose(self, topic: str, data: bytes) -> None:
         """Where a tool is, from which its speed follows."""
         if is_asked(topic):
             return
         times, places = self._places[topic]
-        place = np.array(_behind_header(data).numbers(3))
+        place = np.array(after_header(data, 3))
         times.append(self._now)
         places.append(place)
 
@@ -361,12 +358,6 @@ _TAKERS: Final[dict[str, Callable[[_Reader, str, bytes], None]]] = {
     "std_msgs/msg/Float64": _Reader.number,
     "diagnostic_msgs/msg/DiagnosticArray": _Reader.diagnostics,
 }
-
-
-def _behind_header(data: bytes) -> Cursor:
-    cursor = Cursor(data)
-    cursor.header()
-    return cursor
 
 
 def _plain(text: str) -> str:

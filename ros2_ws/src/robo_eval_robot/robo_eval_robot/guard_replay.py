@@ -15,9 +15,9 @@ from mcap.reader import make_reader
 
 from robo_eval.core.errors import InputError
 from robo_eval.log.cdr import Cursor
-from robo_eval.log.joint_trace import joint_state
+from robo_eval.log.messages import after_header, diagnostics, joint_state
 from robo_eval_incidents.cut import explained_damage, opened, sound_files
-from robo_eval_incidents.happened import diagnostics, heard_in, physical_events
+from robo_eval_incidents.happened import heard_in, physical_events
 from robo_eval_robot.config import (
     DRIVER_HEARTBEAT,
     POLICY_COMMAND,
@@ -200,15 +200,9 @@ class _Replay:
         return guard.request(request, wall_ns=round(self._now / _S_PER_NS), now=self._now)
 
     def _pose(self, guard: Guard, data: bytes) -> Reaction:
-        x, y, z = _after_header(data, 3)
+        x, y, z = after_header(data, 3).tolist()
         return guard.pose((x, y, z), self._now)
 
     def _wrench(self, guard: Guard, data: bytes) -> Reaction:
-        numbers = _after_header(data, 6)
+        numbers = after_header(data, 6).tolist()
         return guard.wrench(math.hypot(*numbers[:3]), math.hypot(*numbers[3:]), self._now)
-
-
-def _after_header(data: bytes, count: int) -> list[float]:
-    cursor = Cursor(data)
-    cursor.header()
-    return [float(number) for number in cursor.numbers(count)]
