@@ -354,8 +354,8 @@ def opened(bag: Bag, scratch: Path) -> Iterator[OpenBag]:
                         recovered[path] = scratch / "recovered" / plain.name
                         with explained(scratch, "cannot be written"):
                             recovered[path].parent.mkdir(exist_ok=True)
-                        found = recover(plain, recovered[path])
-                        lost.append(f"{found.lost_bytes} bytes behind them in {path.name}")
+                        lost_bytes = recover(plain, recovered[path])
+                        lost.append(f"{lost_bytes} bytes behind them in {path.name}")
                     storages[path] = McapStorage(recovered.get(path, plain))
             stack.callback(storages[path].close)
         files = tuple(recovered.get(path, path) for path in bag.storage) if recovered else bag.files

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -49,41 +48,32 @@ def is_cut_short(path: Path) -> bool:
     return size < 2 * len(MAGIC) or tail != MAGIC
 
 
-@dataclass(frozen=True, slots=True)
-class Recovered:
-    """What was read of a file that was cut short.
-
-    Attributes:
-        messages: How many messages.
-        lost_bytes: How many bytes behind them could not be read.
-    """
-
-    messages: int
-    lost_bytes: int
-
-
-def recover(source: Path, target: Path) -> Recovered:
+def recover(source: Path, target: Path) -> int:
     """Write every message that can be read, up to the last complete chunk, to a sound file.
 
     Args:
         source: MCAP file without its end.
         target: File to write.
 
+    Returns:
+        How many bytes behind the last message could not be read.
+
     Raises:
         InputError: If there is none.
         TrialDirectoryError: If a file cannot be read or written.
     """
     with explained(source, "cannot be recovered"):
-        found = _copy(source, target)
-    if not found.messages:
+        messages, lost_bytes = _copy(source, target)
+    if not messages:
         raise InputError(
             f"{source}: is cut short before its first complete chunk, nothing can be read;"
             " leave it out"
         )
-    return found
+    return lost_bytes
 
 
-def _copy(source: Path, target: Path) -> Recovered:
+def _copy(source: Path, target: Path) -> tuple[int, int]:
+    """Copy what can be read; returns how many messages, and bytes behind them."""
     count = end = 0
     schemas: dict[int, int] = {0: 0}
     channels: dict[int, int] = {}
@@ -101,7 +91,7 @@ def _copy(source: Path, target: Path) -> Recovered:
             end = stream.tell()
         if is_started:
             writer.finish()  # type: ignore[no-untyped-call]
-        return Recovered(count, stream.seek(0, 2) - end)
+        return count, stream.seek(0, 2) - end
 
 
 def _records(reader: StreamReader) -> Iterator[McapRecord]:

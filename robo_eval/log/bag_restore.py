@@ -49,18 +49,6 @@ class Restored:
     end: dict[str, Any] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Content:
-    summary: Summary
-    library: str
-    events: dict[str, dict[str, Any]]
-
-    @property
-    def messages(self) -> int:
-        assert self.summary.statistics is not None
-        return self.summary.statistics.message_count
-
-
 class BagBusyError(InputError):
     """The bag is still being written."""
 
@@ -86,16 +74,11 @@ def restore(folder: Path) -> Restored:
             content = _content_of(path)
             if content is None:
                 raise InputError(f"{path}: cannot be read after recovery; leave the bag out")
-        was_complete = content.library != LIBRARY
-        if not _is_described(folder / METADATA_FILE, path.name, content.messages):
-            _write_metadata(folder, path, content, is_recovered=not was_complete)
+        found, summary = content
+        if not _is_described(folder / METADATA_FILE, path.name, found.messages):
+            _write_metadata(folder, path, summary, is_recovered=not found.was_complete)
     _clean(folder)
-    return Restored(
-        messages=content.messages,
-        was_complete=was_complete,
-        start=content.events.get(START_RECORD),
-        end=content.events.get(END_RECORD),
-    )
+    return found
 
 
 def _storage_of(folder: Path) -> Path:
@@ -147,7 +130,7 @@ def _rewrite(path: Path) -> None:
         part.unlink(missing_ok=True)
 
 
-def _content_of(path: Path) -> _Content | None:
+def _content_of(path: Path) -> tuple[Restored, Summary] | None:
     """What a file says of itself; None if it is damaged."""
     with explained(path, "cannot be read"), door.opened(path) as file:
         try:
@@ -155,7 +138,14 @@ def _content_of(path: Path) -> _Content | None:
             summary = reader.get_summary()
             if summary is None or summary.statistics is None:
                 return None
-            return _Content(summary, reader.get_header().library, _events_of(reader))
+            events = _events_of(reader)
+            found = Restored(
+                messages=summary.statistics.message_count,
+                was_complete=reader.get_header().library != LIBRARY,
+                start=events.get(START_RECORD),
+                end=events.get(END_RECORD),
+            )
+            return found, summary
         except BROKEN:
             return None
 
@@ -179,12 +169,12 @@ def _is_described(metadata: Path, name: str, messages: int) -> bool:
     return said is not None and (said.files, said.counts[""]) == ((name,), messages)
 
 
-def _write_metadata(folder: Path, path: Path, content: _Content, *, is_recovered: bool) -> None:
-    statistics = content.summary.statistics
+def _write_metadata(folder: Path, path: Path, summary: Summary, *, is_recovered: bool) -> None:
+    statistics = summary.statistics
     assert statistics is not None
     topics, counts = [], {}
-    for number, channel in sorted(content.summary.channels.items()):
-        schema = content.summary.schemas.get(channel.schema_id) or Schema(
+    for number, channel in sorted(summary.channels.items()):
+        schema = summary.schemas.get(channel.schema_id) or Schema(
             id=0, data=b"", encoding="", name=""
         )
         topics.append(

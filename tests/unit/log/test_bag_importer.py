@@ -635,9 +635,7 @@ def test_whatever_byte_a_file_is_cut_at_its_complete_chunks_are_recovered(whole_
             recover(part, sound)
         return
     end = max(end for end, _ in chunks_of(whole_file) if end <= size)
-    found_of_it = recover(part, sound)
-    assert found_of_it.messages == complete
-    assert found_of_it.lost_bytes <= size - end
+    assert recover(part, sound) <= size - end
     with whole_file.open("rb") as one, sound.open("rb") as two:
         expected, found = (
             [(c.topic, m.log_time, m.data) for _, c, m in make_reader(file).iter_messages()]
