@@ -19,7 +19,7 @@ from robo_eval.core.canonical import canonical_json
 from robo_eval.core.errors import InputError, MissingExtraError, pip_install
 from robo_eval.log.chain import GENESIS, Link
 from robo_eval.log.files import explained, write_atomically
-from robo_eval.log.signing import fingerprint
+from robo_eval.log.signing import fingerprint, signed
 from robo_eval_incidents.log import IncidentLog, heads_of
 from robo_eval_incidents.record import content_digest, now
 from robo_eval_incidents.schema import CHECKPOINTS
@@ -170,17 +170,14 @@ def make_checkpoint(log: IncidentLog, key: Ed25519PrivateKey, *, by: str) -> Che
         InputError: If `by` is no name.
         IncidentLogError: If the log cannot be written.
     """
-    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-
     by = name_of(by, "by")
-    public = key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
     with log.database.writing() as connection:
         last = connection.execute(
             select(CHECKPOINTS.c.content).order_by(CHECKPOINTS.c.number.desc()).limit(1)
         ).scalar()
         before = None if last is None else content_digest(last)
         heads = heads_of(connection)
-        content = canonical_json(
+        content, signature, _ = signed(
             {
                 "by": by,
                 "form": FORM,
@@ -188,15 +185,14 @@ def make_checkpoint(log: IncidentLog, key: Ed25519PrivateKey, *, by: str) -> Che
                 "log_id": log.meta.get("log_id", ""),
                 "merkle_root": merkle_root(heads),
                 "previous_sha256": before or GENESIS,
-                "public_key": base64.b64encode(public).decode(),
                 "time_ns": now().time_ns,
-            }
-        ).decode()
-        signature = base64.b64encode(key.sign(content.encode())).decode()
-        found = Checkpoint(content=content, signature=signature)
+            },
+            key,
+        )
+        found = Checkpoint(content=content.decode(), signature=signature.decode())
         connection.execute(
             CHECKPOINTS.insert().values(
-                sha256=found.sha256, content=content, signature=signature, stamp=None
+                sha256=found.sha256, content=found.content, signature=found.signature, stamp=None
             )
         )
     return found

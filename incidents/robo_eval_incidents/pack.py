@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import io
 import json
@@ -11,13 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from robo_eval.core.canonical import canonical_json
 from robo_eval.core.errors import InputError
 from robo_eval.log.directory import PLAN, TrialDirectory
 from robo_eval.log.files import explained, write_atomically
 from robo_eval.log.provenance import software
 from robo_eval.log.rows import cells_of
-from robo_eval.log.signing import fingerprint
+from robo_eval.log.signing import signed
 from robo_eval.log.store import EpisodeStore
 from robo_eval_incidents.kinds import plain
 from robo_eval_incidents.log import IncidentLog
@@ -92,8 +90,6 @@ def pack(
         InputError: If there is no such incident, or the trial has no such episode.
         TrialDirectoryError: If a file cannot be read or written.
     """
-    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-
     incident = log.incident(name)
     files, left = _evidence_of(incident, evidence or log.evidence_folder)
     parts = {
@@ -107,8 +103,7 @@ def pack(
         parts[RULES] = _pretty(
             [{"rule" if isinstance(one, Rule) else "ignore": plain(one)} for one in entries]
         )
-    public = key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
-    statement = canonical_json(
+    statement, signature, signer = signed(
         {
             "by": by,
             "files": {place: digest(data) for place, data in parts.items()},
@@ -117,13 +112,13 @@ def pack(
             "kind": KIND,
             "left": left,
             "log_id": log.meta.get("log_id", ""),
-            "public_key": base64.b64encode(public).decode(),
             "software": software(),
             "stands": stands_of(incident),
             "time_ns": now().time_ns,
-        }
+        },
+        key,
     )
-    parts = {STATEMENT: statement, SIGNATURE: base64.b64encode(key.sign(statement)), **parts}
+    parts = {STATEMENT: statement, SIGNATURE: signature, **parts}
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as file:
         for place, data in parts.items():
@@ -131,7 +126,7 @@ def pack(
     write_atomically(out, buffer.getvalue())
     return Packed(
         file=out,
-        signer=fingerprint(public),
+        signer=signer,
         records=len(incident.records),
         files=tuple(one.removeprefix(EVIDENCE) for one in files),
         left=tuple(f"{uri}: {why}" for uri, why in left.items()),

@@ -12,12 +12,12 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from robo_eval.core import door
-from robo_eval.core.canonical import file_digest
+from robo_eval.core.canonical import canonical_json, file_digest
 from robo_eval.core.errors import InputError
 from robo_eval.log import incident_log
 from robo_eval.log.files import PART_SUFFIX, explained, home_folder, write_atomically
@@ -99,6 +99,28 @@ def fingerprint(public: bytes) -> str:
     return hashlib.sha256(public).hexdigest()[:_SHOWN]
 
 
+def signed(
+    statement: Mapping[str, Any],
+    key: Ed25519PrivateKey,
+    form: Callable[[dict[str, Any]], bytes] = canonical_json,
+) -> tuple[bytes, bytes, str]:
+    """A statement that names the key it is signed by.
+
+    Args:
+        statement: What is stated.
+        key: Who signs.
+        form: What makes bytes of it.
+
+    Returns:
+        Its bytes, the signature over them (base64), and the fingerprint of the key.
+    """
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+    public = key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
+    text = form({**statement, "public_key": base64.b64encode(public).decode()})
+    return text, base64.b64encode(key.sign(text)), fingerprint(public)
+
+
 def write_bundle(
     folder: Path,
     files: Mapping[str, bytes],
@@ -124,10 +146,7 @@ def write_bundle(
     Raises:
         TrialDirectoryError: If it cannot be written.
     """
-    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-
     trial = folder.parent
-    public = key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
     digests = {name: file_digest(trial / name) for name in rests_on}
     own = {
         f"{folder.name}/{name}": hashlib.sha256(data).hexdigest() for name, data in files.items()
@@ -137,9 +156,8 @@ def write_bundle(
         **facts,
         "files": {**digests, **own},
         "absent": sorted(absent),
-        "public_key": base64.b64encode(public).decode(),
     }
-    text = json.dumps(statement, indent=2, sort_keys=True, allow_nan=False).encode() + b"\n"
+    text, signature, signer = signed(statement, key, _readable)
     part = trial / f".{folder.name}.{os.getpid()}{PART_SUFFIX}"
     with explained(folder, "cannot be written"):
         shutil.rmtree(part, ignore_errors=True)
@@ -147,7 +165,7 @@ def write_bundle(
         try:
             for name, data in (*files.items(), (STATEMENT, text)):
                 write_atomically(part / name, data)
-            write_atomically(part / SIGNATURE, base64.b64encode(key.sign(text)) + b"\n")
+            write_atomically(part / SIGNATURE, signature + b"\n")
             old = trial / f".{folder.name}.old{PART_SUFFIX}"
             shutil.rmtree(old, ignore_errors=True)
             if folder.exists():
@@ -157,7 +175,11 @@ def write_bundle(
         except BaseException:
             shutil.rmtree(part, ignore_errors=True)
             raise
-    return fingerprint(public)
+    return signer
+
+
+def _readable(statement: dict[str, Any]) -> bytes:
+    return json.dumps(statement, indent=2, sort_keys=True, allow_nan=False).encode() + b"\n"
 
 
 def check_bundle(folder: Path, heads: Mapping[int, str]) -> Iterator[tuple[str, str]]:
