@@ -154,12 +154,15 @@ class _Desk:
             InputError: If the file cannot be read, or an answer not be kept; the message names it.
         """
         from robo_eval.cli.rate_answers import read_answers
+        from robo_eval.core.errors import InputError
 
         due = {case.episode_id for case in self.due()}
         taken = []
         for answer in read_answers(source, self._trial.plan.judging.milestones):
-            with answer.explained():
+            try:
                 case = self._cases.named(answer.episode, self._rater)
+            except InputError as err:
+                raise answer.wrong(err) from err
             taken.append((case, answer))
         seen: set[str] = set()
         for case, answer in taken:

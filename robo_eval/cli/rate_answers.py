@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -38,21 +37,9 @@ class Answer:
     milestones: Mapping[str, bool | None]
     blind: bool | None
 
-    def wrong(self, what: str) -> InputError:
+    def wrong(self, what: object) -> InputError:
         """An error that names the answer."""
         return InputError(f"{self.place}: {what}")
-
-    @contextmanager
-    def explained(self) -> Iterator[None]:
-        """Errors inside name the answer.
-
-        Raises:
-            InputError: If there was one.
-        """
-        try:
-            yield
-        except InputError as err:
-            raise self.wrong(str(err)) from err
 
 
 def read_answers(source: str, milestones: Sequence[str]) -> list[Answer]:
