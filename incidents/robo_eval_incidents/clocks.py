@@ -16,9 +16,10 @@ from robo_eval.core.names import person_key, unknown_name
 from robo_eval.core.wording import counted, shown
 from robo_eval.core.yaml_form import Section, first_problem, toml_of
 from robo_eval_incidents.kinds import Notice, Review
-from robo_eval_incidents.lists import Listed, of_kinds
+from robo_eval_incidents.lists import of_kinds
 from robo_eval_incidents.log import IncidentLog
 from robo_eval_incidents.record import Record
+from robo_eval_incidents.rows import Listed
 from robo_eval_incidents.state import Incident
 from robo_eval_incidents.text import Line, Name, shown_time
 from robo_eval_incidents.words import Category, Severity

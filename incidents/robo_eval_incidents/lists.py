@@ -1,153 +1,31 @@
-"""The lists that follow the records: how each incident stands, logged times, and what is left."""
+"""What the lists of incidents are asked for: some of them, how many there are, and what is left."""
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from enum import StrEnum
-from functools import cache
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from sqlalchemy import Connection, Select, Table, bindparam, case, func, or_, select, tuple_
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import Select, case, func, or_, select, tuple_
 
-from robo_eval.core.canonical import canonical_json
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import Side
 from robo_eval.core.names import person_key, unknown_name
-from robo_eval.log.sql import text_of
 from robo_eval_incidents.database import IncidentLogError
-from robo_eval_incidents.kinds import Exposure, Nil, Withdrawal
-from robo_eval_incidents.record import Record
+from robo_eval_incidents.kinds import Exposure
+from robo_eval_incidents.log import IncidentLog
+from robo_eval_incidents.rows import Listed, folded
+from robo_eval_incidents.rows import put_rows as put_rows
+from robo_eval_incidents.rows import rows_of as rows_of
 from robo_eval_incidents.schema import INCIDENTS, TIMES
-from robo_eval_incidents.state import OPEN, Incident, Step, incident_of
-from robo_eval_incidents.text import LATEST_NS, span_of, span_text
-from robo_eval_incidents.words import Category, Engagement, Severity, Status
+from robo_eval_incidents.state import OPEN
+from robo_eval_incidents.text import LATEST_NS, span_of
+from robo_eval_incidents.words import Category, Severity, Status
 
-if TYPE_CHECKING:
-    from robo_eval_incidents.log import IncidentLog
-
-Row = dict[str, Any]
-_TIMES: Final = (Exposure, Nil)
-_SHOWN: Final = 300
-"""Characters of a description in a list."""
-_STEP: Final = tuple(one.name for one in fields(Step))
 _CURSOR: Final = re.compile(r"([0-9]{1,19})~([0-9a-f-]{36})")
-
-
-# Rows of what records say ----------------------------------------------------------------------
-
-
-def rows_of(records: Sequence[Record]) -> Iterator[tuple[Table, Row]]:
-    """Rows of one subject.
-
-    Args:
-        records: All records of it, in any order.
-    """
-    about = [one for one in records if one.incident_id is not None]
-    if about and (incident := incident_of(about)) is not None:
-        yield INCIDENTS, _incident_row(incident)
-        if len(about) == len(records):
-            return
-    # What several stations logged is listed as the first of them has it.
-    logged = [one for one in records if isinstance(one.body, _TIMES)]
-    if logged:
-        back = [one for one in records if isinstance(one.body, Withdrawal)]
-        yield TIMES, _time_row(min(logged, key=_place), min(back, key=_place, default=None))
-
-
-def _place(record: Record) -> tuple[str, int]:
-    return record.station, record.sequence
-
-
-def _incident_row(incident: Incident) -> Row:
-    record, report, counted = incident.record, incident.report, incident.counted
-    status, steps = incident.status, incident.steps()
-    state = {
-        "by": record.by,
-        "description": report.description[:_SHOWN],
-        "engagement": report.engagement.value,
-        "policy": counted.policy,
-        "steps": [_plain_step(step) for step in steps],
-    }
-    days = [step.due.isoformat() for step in steps if step.due is not None]
-    return {
-        "id": incident.incident_id,
-        "station": record.station,
-        "sequence": record.sequence,
-        "happened_ns": counted.happened_ns,
-        "latest_ns": counted.latest_ns,
-        "robot": counted.robot,
-        "side": counted.side.value,
-        "severity": incident.severity.value,
-        "counted_severity": incident.counted_severity.value,
-        "rank": incident.counted_severity.rank,
-        "highest_severity": incident.highest_severity.value,
-        "category": incident.category.value,
-        "status": status.value,
-        "counts": int(status is not Status.DISMISSED),
-        "episode_id": counted.episode_id,
-        "due": min(days, default=None),
-        "words": folded(report.description),
-        "state": canonical_json(state).decode(),
-    }
-
-
-def _plain_step(step: Step) -> dict[str, Any]:
-    found = {name: value for name in _STEP if (value := getattr(step, name))}
-    return found | ({"due": step.due.isoformat()} if step.due else {})
-
-
-def _time_row(logged: Record, withdrawal: Record | None) -> Row:
-    body = logged.body
-    assert isinstance(body, _TIMES)
-    hours = body if isinstance(body, Exposure) else None
-    taken = None if withdrawal is None else withdrawal.body
-    return {
-        "id": logged.record_id,
-        "station": logged.station,
-        "sequence": logged.sequence,
-        "kind": logged.kind,
-        "by": logged.by,
-        "robot": body.robot or None,
-        "side": body.side.value,
-        "mode": hours and hours.mode.value,
-        "what": body.task if isinstance(body, Exposure) else body.note,
-        "episode_id": hours and hours.episode_id,
-        "trial": hours and hours.trial,
-        "start_ns": body.start_ns,
-        "end_ns": body.end_ns,
-        "total_ns": hours and hours.total_ns,
-        "km": hours and hours.km,
-        "withdrawn_by": withdrawal and withdrawal.by,
-        "reason": taken.reason if isinstance(taken, Withdrawal) else None,
-    }
-
-
-def folded(text: str) -> str:
-    """A text as it is searched in: upper and lower case are one."""
-    return text.casefold()
-
-
-def put_rows(connection: Connection, rows: Iterable[tuple[Table, Row]]) -> None:
-    """Put rows in the place of those of the same subjects."""
-    driver: Any = connection.connection.driver_connection
-    for table, row in rows:
-        driver.execute(_upsert(table, is_server=connection.dialect.name == "postgresql"), row)
-
-
-@cache
-def _upsert(table: Table, *, is_server: bool) -> str:
-    insert: Any = postgresql.insert if is_server else sqlite.insert
-    names = [column.name for column in table.columns]
-    cells = {name: bindparam(name, type_=table.c[name].type) for name in names}
-    statement = insert(table).values(cells)
-    new = {name: statement.excluded[name] for name in names if name != "id"}
-    statement = statement.on_conflict_do_update(index_elements=["id"], set_=new)
-    return text_of(statement, is_server=is_server)
 
 
 # Lists of incidents ----------------------------------------------------------------------------
@@ -182,66 +60,6 @@ class Filter:
     until_ns: int | None = None
     episode_id: str | None = None
     is_sure: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Listed:
-    """An incident in a list.
-
-    Attributes:
-        incident_id: Its id.
-        station: Station it was filed at.
-        sequence: Number of its report there.
-        happened_ns: When it counts as having happened, UTC.
-        latest_ns: The last instant at which it can have: another one if only a day is known.
-        robot: Robot it counts for.
-        side: Side it counts on.
-        severity: How bad it is.
-        counted_severity: How bad it counts.
-        category: What kind of event.
-        status: How far it has got.
-        engagement: Who was in control.
-        episode_id: Episode.
-        policy: Policy.
-        by: Who reported it.
-        description: Beginning of what happened.
-        counts: Whether it counts.
-        steps: What comes next, what is due first before the rest.
-    """
-
-    incident_id: str
-    station: str
-    sequence: int
-    happened_ns: int
-    latest_ns: int
-    robot: str
-    side: Side
-    severity: Severity
-    counted_severity: Severity
-    category: Category
-    status: Status
-    engagement: Engagement
-    episode_id: str | None
-    policy: str | None
-    by: str
-    description: str
-    counts: bool
-    steps: tuple[Step, ...]
-
-    @property
-    def name(self) -> str:
-        """What people call it: station and number."""
-        return f"{self.station}/{self.sequence}"
-
-    @property
-    def time(self) -> str:
-        """When it counts as having happened, as far as that is known; see `text.span_of`."""
-        return span_text(self.happened_ns, self.until_ns)
-
-    @property
-    def until_ns(self) -> int | None:
-        """Where the time ends in which it happened; None if that is an instant."""
-        return None if self.latest_ns == self.happened_ns else self.latest_ns + 1
 
 
 class Page(NamedTuple):
@@ -372,41 +190,11 @@ def _listed(log: IncidentLog, query: Select[Any]) -> list[Listed]:
     with log.database.reading() as connection:
         rows = connection.execute(query).mappings().all()
     try:
-        return [_of_row(dict(row)) for row in rows]
+        return [Listed.of(row) for row in rows]
     except (KeyError, TypeError, ValueError) as err:
         raise IncidentLogError(
             f"{log.name}: the lists hold what no record says; `robo-eval verify` says more"
         ) from err
-
-
-def _of_row(row: Mapping[str, Any]) -> Listed:
-    state = json.loads(row["state"])
-    return Listed(
-        incident_id=row["id"],
-        station=row["station"],
-        sequence=row["sequence"],
-        happened_ns=row["happened_ns"],
-        latest_ns=row["latest_ns"],
-        robot=row["robot"],
-        side=Side(row["side"]),
-        severity=Severity(row["severity"]),
-        counted_severity=Severity(row["counted_severity"]),
-        category=Category(row["category"]),
-        status=Status(row["status"]),
-        engagement=Engagement(state["engagement"]),
-        episode_id=row["episode_id"],
-        policy=state["policy"],
-        by=state["by"],
-        description=state["description"],
-        counts=bool(row["counts"]),
-        steps=tuple(_step_of(one) for one in state["steps"]),
-    )
-
-
-def _step_of(values: dict[str, Any]) -> Step:
-    due = values.get("due")
-    not_by = tuple(values.get("not_by", ()))
-    return Step(**{**values, "not_by": not_by, "due": date.fromisoformat(due) if due else None})
 
 
 # What is left to do ----------------------------------------------------------------------------
@@ -516,9 +304,7 @@ def _in_order(row: Listed, today: date) -> Listed:
 
 def row_dict(row: Listed, today: date) -> dict[str, Any]:
     """An incident in a list as JSON has it, with what comes next."""
-    steps = [
-        {**asdict(step), "due": step.due and step.due.isoformat(),
-         "not_by": list(step.not_by), "overdue_days": overdue_days(step.due, today)}
-        for step in row.steps
-    ]  # fmt: skip
-    return {"name": row.name, "time": row.time, **asdict(row), "steps": steps}
+    found = row.as_dict()
+    for step, told in zip(row.steps, found["steps"], strict=True):
+        told["overdue_days"] = overdue_days(step.due, today)
+    return found

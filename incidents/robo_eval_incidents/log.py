@@ -41,7 +41,6 @@ from robo_eval_incidents.kinds import (
     plain,
     section_of,
 )
-from robo_eval_incidents.lists import Row, put_rows, rows_of
 from robo_eval_incidents.record import (
     MOST_AFTER,
     STATION,
@@ -54,6 +53,7 @@ from robo_eval_incidents.record import (
     record_of,
     salted,
 )
+from robo_eval_incidents.rows import Row, put_rows, rows_of
 from robo_eval_incidents.schema import META, RECORDS, STATIONS
 from robo_eval_incidents.state import (
     Incident,

@@ -22,7 +22,6 @@ from robo_eval.log.sql import is_url
 from robo_eval_incidents.checkpoint import heads_stated, plain_heads
 from robo_eval_incidents.database import IncidentLogError
 from robo_eval_incidents.kinds import Attachment, Evidence, Redaction, Report
-from robo_eval_incidents.lists import Row
 from robo_eval_incidents.log import DATABASE, EVIDENCE, IncidentLog, heads_of, open_log, row_of
 from robo_eval_incidents.record import (
     FORM,
@@ -34,6 +33,7 @@ from robo_eval_incidents.record import (
     without_collector,
 )
 from robo_eval_incidents.redaction import forget
+from robo_eval_incidents.rows import Row
 from robo_eval_incidents.schema import RECORDS
 
 EXPORT_SUFFIX: Final = ".jsonl"

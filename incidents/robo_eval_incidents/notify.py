@@ -27,9 +27,10 @@ from robo_eval.core.errors import InputError
 from robo_eval.core.yaml_form import Section, read_toml
 from robo_eval_incidents.clocks import Deadline, due
 from robo_eval_incidents.kinds import Notice
-from robo_eval_incidents.lists import Filter, Listed, list_incidents, todo, utc_today
+from robo_eval_incidents.lists import Filter, list_incidents, todo, utc_today
 from robo_eval_incidents.log import IncidentLog
 from robo_eval_incidents.record import now
+from robo_eval_incidents.rows import Listed
 from robo_eval_incidents.schema import RECORDS
 from robo_eval_incidents.state import OPEN
 from robo_eval_incidents.words import Severity, Via

@@ -28,8 +28,9 @@ from robo_eval_incidents.hours import (
     shifts,
     total_hours,
 )
-from robo_eval_incidents.lists import Filter, Listed, check_robot, filtered, tally, undecided
+from robo_eval_incidents.lists import Filter, check_robot, filtered, tally, undecided
 from robo_eval_incidents.log import IncidentLog
+from robo_eval_incidents.rows import Listed
 from robo_eval_incidents.schema import INCIDENTS
 from robo_eval_incidents.spans import within
 from robo_eval_incidents.words import Severity, Status

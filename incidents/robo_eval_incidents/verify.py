@@ -33,10 +33,10 @@ from robo_eval.log.verify import Findings, Problem
 from robo_eval_incidents.checkpoint import Checkpoint, check_stamp, read_checkpoint
 from robo_eval_incidents.database import FORM
 from robo_eval_incidents.kinds import Account, Attachment, Evidence, Redaction, Report
-from robo_eval_incidents.lists import Row, rows_of
 from robo_eval_incidents.log import IncidentLog, open_log, records_of
 from robo_eval_incidents.record import Record, content_digest, record_of, without_collector
 from robo_eval_incidents.redaction import asked, is_decided
+from robo_eval_incidents.rows import Row, rows_of
 from robo_eval_incidents.schema import (
     CHECKPOINTS,
     INCIDENTS,

@@ -32,7 +32,7 @@ from robo_eval_incidents.kinds import Nil, Report, section_of
 from robo_eval_incidents.words import Answer, Category, Question, Severity, Via
 
 if TYPE_CHECKING:
-    from robo_eval_incidents.lists import Listed
+    from robo_eval_incidents.rows import Listed
 
 _NOW: Final = "now"
 _FIELDS: Final = (

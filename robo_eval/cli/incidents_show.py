@@ -29,7 +29,8 @@ from robo_eval_incidents.text import name_of
 from robo_eval_incidents.words import Status
 
 if TYPE_CHECKING:
-    from robo_eval_incidents.lists import Filter, Listed, Page
+    from robo_eval_incidents.lists import Filter, Page
+    from robo_eval_incidents.rows import Listed
     from robo_eval_incidents.state import Incident
 
 _FILTER: Final = {

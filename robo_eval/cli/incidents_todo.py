@@ -27,7 +27,7 @@ from robo_eval_incidents.words import Via
 if TYPE_CHECKING:
     from datetime import date
 
-    from robo_eval_incidents.lists import Listed
+    from robo_eval_incidents.rows import Listed
 
 
 def todo(
