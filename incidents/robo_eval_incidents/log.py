@@ -233,6 +233,43 @@ class IncidentLog:
             return self._append(entry)
         return self.database.persistently(lambda: self._append(entry))
 
+    def redact(
+        self, name: str, field: str, reason: str, *, by: str, via: Via
+    ) -> tuple[Record, bool]:
+        """Ask for a free text to be taken out, or, as the second person, take it out.
+
+        Args:
+            name: The record: its station and number, or its id.
+            field: Path of the text, such as `description`.
+            reason: Why.
+            by: Who asks.
+            via: By which door.
+
+        Returns:
+            The record of it, and whether the text is out now.
+
+        Raises:
+            InputError: If there is no such record or text, or the same person asks again.
+            IncidentLogError: If this program may not change texts.
+        """
+        found = self.named(name)
+        if not found:
+            raise InputError(
+                f"no record {name!r:.80} in this log; `robo-eval incidents show` has them"
+            )
+        first = found[0]
+        fields = {
+            "redacted_id": first.record_id,
+            "subject_id": first.subject,
+            "field": field,
+            "reason": reason,
+        }
+        record = self.record("redaction", fields, by=by, via=via, about=first.incident_id)
+        is_out = all(field in one.gone for one in self.named(first.record_id))
+        if is_out:
+            redaction.forget(self.database)
+        return record, is_out
+
     def newest_ns(self) -> int:
         """When this station wrote its newest record, UTC; 0 if there is none."""
         with self.database.reading() as connection:

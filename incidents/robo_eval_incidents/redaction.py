@@ -5,24 +5,19 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from sqlalchemy import Connection, update
 from sqlalchemy.exc import SQLAlchemyError
 
-from robo_eval.core.errors import InputError
 from robo_eval.core.names import person_key
+from robo_eval.log.sql import Database
 from robo_eval_incidents.database import IncidentLogError
 from robo_eval_incidents.kinds import KINDS, Redaction, plain, private_texts
 from robo_eval_incidents.record import GONE, Record, text_digest
 from robo_eval_incidents.schema import RECORDS
 from robo_eval_incidents.state import RefusedError
 from robo_eval_incidents.text import same_person
-
-if TYPE_CHECKING:
-    from robo_eval.log.sql import Database
-    from robo_eval_incidents.log import IncidentLog
-    from robo_eval_incidents.words import Via
 
 Asked = Mapping[tuple[str, str], Sequence[Record]]
 """Who asked for which text to be taken out: records of redactions by record and path."""
@@ -116,43 +111,6 @@ def check(body: Redaction, by: str, records: Sequence[Record]) -> None:
     own = asked(records).get((body.redacted_id, body.field), ())
     if any(same_person(one.by, by) for one in own):
         raise RefusedError(f"{by} asked for it already; a second person has to ask for the same")
-
-
-def redact(
-    log: IncidentLog, name: str, field: str, reason: str, *, by: str, via: Via
-) -> tuple[Record, bool]:
-    """Ask for a free text to be taken out, or, as the second person, take it out.
-
-    Args:
-        log: The log.
-        name: The record: its station and number, or its id.
-        field: Path of the text, such as `description`.
-        reason: Why.
-        by: Who asks.
-        via: By which door.
-
-    Returns:
-        The record of it, and whether the text is out now.
-
-    Raises:
-        InputError: If there is no such record or text, or the same person asks again.
-        IncidentLogError: If this program may not change texts.
-    """
-    found = log.named(name)
-    if not found:
-        raise InputError(f"no record {name!r:.80} in this log; `robo-eval incidents show` has them")
-    first = found[0]
-    fields = {
-        "redacted_id": first.record_id,
-        "subject_id": first.subject,
-        "field": field,
-        "reason": reason,
-    }
-    record = log.record("redaction", fields, by=by, via=via, about=first.incident_id)
-    is_out = all(field in one.gone for one in log.named(first.record_id))
-    if is_out:
-        forget(log.database)
-    return record, is_out
 
 
 _WITH_TEXTS: Final = ("records", "incidents", "times")

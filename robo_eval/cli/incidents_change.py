@@ -286,10 +286,8 @@ def redact(
 
     Example: robo-eval incidents redact lab/2 --field description --reason "names a person"
     """
-    from robo_eval_incidents.redaction import redact as ask
-
     with opened(where.log, where.station) as log:
-        made, is_out = ask(log, record, field, reason, by=where.by, via=Via.CLI)
+        made, is_out = log.redact(record, field, reason, by=where.by, via=Via.CLI)
         text = f"{record}: {field} is taken out" if is_out else (
             f"{record}: a second person has to ask for {field} as well before it is taken out"
         )  # fmt: skip

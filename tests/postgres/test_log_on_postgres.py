@@ -33,7 +33,6 @@ from robo_eval_incidents.lists import Filter, list_incidents, tally
 from robo_eval_incidents.log import make_log
 from robo_eval_incidents.merge import merge
 from robo_eval_incidents.record import GONE
-from robo_eval_incidents.redaction import redact
 from robo_eval_incidents.standing import standing
 from robo_eval_incidents.state import RefusedError
 from robo_eval_incidents.text import span_of
@@ -238,7 +237,7 @@ def test_hours_that_nobody_knows_are_unknown_on_a_server_too(log, say):
 def test_a_text_is_taken_out_of_a_server_by_its_owner(log, url, say):
     about = say(_report(description="Zarathustra was near")).record_id
     for by in ("R. Example", "S. Example"):
-        _, is_out = redact(log, about, "description", "names a person", by=by, via=Via.CLI)
+        _, is_out = log.redact(about, "description", "names a person", by=by, via=Via.CLI)
     assert is_out
     assert log.incident(about).report.description == GONE
     found = verify_log(url)

@@ -8,7 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
+from typing import Annotated, Any, Final, TypeAlias
 
 from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
@@ -26,10 +26,8 @@ from robo_eval_incidents.log import IncidentLog
 from robo_eval_incidents.schema import INCIDENTS
 from robo_eval_incidents.state import Incident
 from robo_eval_incidents.verify import verify_log
+from robo_eval_incidents.web.files import Folder
 from robo_eval_incidents.words import Severity, Via
-
-if TYPE_CHECKING:
-    from robo_eval_incidents.web.files import Folder
 
 _PATIENCE_S: Final = 1.0
 """How long a page waits for a check of the log, and says after that what the last one found."""

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from robo_eval.core.errors import InputError
 from robo_eval_incidents.facts import history, of_incident
 from robo_eval_incidents.kinds import Correction, Injury, Report, form_of, plain, section_of
-from robo_eval_incidents.redaction import redact
 from robo_eval_incidents.tables import export
 from robo_eval_incidents.tables_read import import_reports
 from robo_eval_incidents.text import section_text, sections_of
@@ -107,7 +106,7 @@ def test_they_are_corrected_and_the_history_says_so(log, say, report):
 def test_what_an_injury_was_can_be_taken_out_and_the_rest_stays(log, say, report):
     made = say(log, report(injuries=injuries(TWO)))
     for by in ("Operator A", "Operator B"):
-        _, is_out = redact(log, made.name, "injuries.0.nature", "x", by=by, via=Via.CLI)
+        _, is_out = log.redact(made.name, "injuries.0.nature", "x", by=by, via=Via.CLI)
     assert is_out
     first = log.incident(made.name).report.injuries[0]
     assert "deep" not in first.nature

@@ -14,7 +14,6 @@ from robo_eval_incidents.log import DATABASE
 from robo_eval_incidents.merge import export_records, merge
 from robo_eval_incidents.paper import printed
 from robo_eval_incidents.record import GONE
-from robo_eval_incidents.redaction import redact
 from robo_eval_incidents.state import RefusedError
 from robo_eval_incidents.tables import export
 from robo_eval_incidents.tables_read import import_reports
@@ -25,7 +24,7 @@ NAME = "Zarathustra Quux"
 
 
 def ask(log, name, field="description", by="R. Example", reason="names a person"):
-    return redact(log, name, field, reason, by=by, via=Via.CLI)
+    return log.redact(name, field, reason, by=by, via=Via.CLI)
 
 
 @pytest.fixture
