@@ -24,20 +24,14 @@ from robo_eval.log.evidence import PHYSICAL
 from robo_eval.log.store import EpisodeStore
 from robo_eval_incidents.database import IncidentLogError
 from robo_eval_incidents.kinds import Exposure, Nil, Report
-from robo_eval_incidents.lists import Filter, Listed, filtered, undecided
+from robo_eval_incidents.lists import Filter, filtered, undecided
 from robo_eval_incidents.log import IncidentLog
 from robo_eval_incidents.record import Record
+from robo_eval_incidents.rows import HOUR_NS, Listed, LoggedTime
 from robo_eval_incidents.schema import INCIDENTS, TIMES
 from robo_eval_incidents.spans import NONE, Ints, Spans, clipped, holds, merged, within, without
 from robo_eval_incidents.text import LATEST_NS, span_text, when
-from robo_eval_incidents.totals import (
-    HOUR_NS,
-    ROUNDING_NS,
-    Counted,
-    Piece,
-    Total,
-    counted_once,
-)  # fmt: skip
+from robo_eval_incidents.totals import ROUNDING_NS, Counted, Piece, counted_once
 from robo_eval_incidents.words import Engagement, Via
 
 GAP_S: Final = 300.0
@@ -150,37 +144,6 @@ def _record_id(body: Exposure) -> str:
 # Times as they were logged -----------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoggedTime:
-    """Hours, or a shift without incidents, as somebody logged them.
-
-    Attributes:
-        record_id: The record of it.
-        name: Its station and number.
-        kind: `exposure` or `nil`.
-        by: Who logged it.
-        robot: Robot; None for all of the station.
-        side: Side.
-        start_ns: Start, UTC.
-        end_ns: End, UTC.
-        what: Mode and task of exposure, the note of a nil report.
-        withdrawn_by: Who withdrew it; None if it counts.
-        reason: Why; None if it counts.
-    """
-
-    record_id: str
-    name: str
-    kind: str
-    by: str
-    robot: str | None
-    side: Side
-    start_ns: int
-    end_ns: int
-    what: str
-    withdrawn_by: str | None
-    reason: str | None
-
-
 def logged_times(
     log: IncidentLog,
     since_ns: int | None = None,
@@ -206,7 +169,7 @@ def logged_times(
         query = query.where((TIMES.c.robot == robot) | TIMES.c.robot.is_(None))
     query = query.order_by(TIMES.c.start_ns.desc(), TIMES.c.id.desc()).limit(limit + 1)
     rows = log.database.rows(query)
-    return [LoggedTime(**_told(row)) for row in rows[:limit]], len(rows) > limit
+    return [LoggedTime.of(row._asdict()) for row in rows[:limit]], len(rows) > limit
 
 
 def find_time(log: IncidentLog, name: str) -> LoggedTime:
@@ -232,26 +195,7 @@ def find_time(log: IncidentLog, name: str) -> LoggedTime:
             f"no hours and no shift {name!r:.80} in this log; `robo-eval incidents exposure"
             " --times` has them"
         )
-    return LoggedTime(**_told(rows[0]))
-
-
-def _told(row: Any) -> dict[str, Any]:  # noqa: ANN401 - a row of the table
-    same = ("kind", "by", "robot", "start_ns", "end_ns", "withdrawn_by", "reason")
-    return {
-        **{name: getattr(row, name) for name in same},
-        "record_id": row.id,
-        "name": f"{row.station}/{row.sequence}",
-        "side": Side(row.side),
-        "what": ", ".join(filter(None, (row.mode, row.what, *_amounts(row)))),
-    }
-
-
-def _amounts(row: Any) -> Iterator[str]:  # noqa: ANN401 - a row of the table
-    if row.total_ns is not None:
-        ns = known_ns(row)
-        yield "hours not known" if ns is None else f"{ns / HOUR_NS:,.6g} h in that time"
-    if row.km is not None:
-        yield f"{row.km:,.10g} km"
+    return LoggedTime.of(rows[0]._asdict())
 
 
 def _in_period(query: Select[Any], since_ns: int | None, until_ns: int | None) -> Select[Any]:
@@ -526,22 +470,6 @@ class _Times:
         return merged(self.spans[~self.is_off])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shift(LoggedTime):
-    """A shift without incidents, as somebody reported it.
-
-    Attributes:
-        robots: Robots it speaks for: its own, or those its station has records of on this side.
-    """
-
-    robots: frozenset[str]
-
-    @property
-    def bodies(self) -> frozenset[Body]:
-        """Robots it speaks for, on its side."""
-        return frozenset((robot, self.side) for robot in self.robots)
-
-
 class _Period:
     """What was logged and happened in a period.
 
@@ -618,15 +546,16 @@ class _Period:
         query = _in_period(select(TIMES), *self._bounds)
         query = query.where(TIMES.c.total_ns.isnot(None), TIMES.c.withdrawn_by.is_(None))
         since, until = self._bounds
-        whole: dict[Body, list[Total]] = defaultdict(list)
+        whole: dict[Body, list[LoggedTime]] = defaultdict(list)
         rows = self._log.database.rows(query.order_by(TIMES.c.start_ns, TIMES.c.id))
         try:
-            totals_of_all = [_total(row) for row in rows]
+            totals_of_all = [LoggedTime.of(row._asdict()) for row in rows]
         except (TypeError, ValueError) as err:
             raise self._damaged() from err
         for one in totals_of_all:
             if (since is None or since <= one.start_ns) and (until is None or one.end_ns <= until):
-                whole[one.robot, one.side].append(one)
+                for body in one.bodies:
+                    whole[body].append(one)
             else:
                 self.not_counted.append(_about_totals("part", one))
         found = {}
@@ -643,7 +572,9 @@ class _Period:
             )
         return found
 
-    def _clocked(self, times: _Times | None, totals: Iterable[Total]) -> dict[str, list[Piece]]:
+    def _clocked(
+        self, times: _Times | None, totals: Iterable[LoggedTime]
+    ) -> dict[str, list[Piece]]:
         """What was logged by the clock between begins and ends of totals, each time once."""
         found: dict[str, list[Piece]] = {"hours": [], "km": []}
         if times is None:
@@ -748,7 +679,7 @@ class _Period:
                       if one.total.mode is not Engagement.OFF]  # fmt: skip
             spans = np.concatenate([at_work, _spans_of(totals)])
             for name, is_clocked, of_totals in (
-                ("h", [True] * len(km), [one.total_ns for one in totals]),
+                ("h", [True] * len(km), [one.ns for one in totals]),
                 ("km", ~np.isnan(km), [one.km for one in totals]),
             ):
                 is_known = np.array([*is_clocked, *(one is not None for one in of_totals)], bool)
@@ -767,7 +698,7 @@ class _Period:
             own = [
                 one
                 for one, *_ in totals
-                if one.total_ns is not None and not (at_work and one.mode is Engagement.OFF)
+                if one.ns is not None and not (at_work and one.mode is Engagement.OFF)
             ]
             found[body] = np.concatenate([found.get(body, NONE), _spans_of(own)])
         return {body: merged(spans) for body, spans in found.items()}
@@ -777,33 +708,25 @@ class _Period:
         known = self._covered(at_work=False)
         at_work: dict[frozenset[Body], Spans] = {}
         watched: dict[tuple[str | None, Side, frozenset[Body]], int] = {}
-        for watch in sorted(
-            (*_of_shifts(self._shifts), *_of_runs(self._log)),
-            key=lambda one: (one.start_ns, one.end_ns, one.name, one.robot or ""),
+        for whole, bodies in sorted(
+            _watched(self._log, self._shifts),
+            key=lambda one: (one[0].start_ns, one[0].end_ns, one[0].name, one[0].robot or ""),
         ):
-            span = clipped(np.array([(watch.start_ns, watch.end_ns)]), *self._bounds)
+            span = clipped(np.array([(whole.start_ns, whole.end_ns)]), *self._bounds)
             start, end = span[0].tolist()
             # A gap is listed once, however many shifts and runs it is in; they come by their start.
-            whose = (watch.robot, watch.side, watch.bodies)
+            whose = (whole.robot, whole.side, bodies)
             until = watched.get(whose, start)
             watched[whose] = max(end, until)
-            if watch.bodies not in at_work:
-                own = [known.get(body, NONE) for body in watch.bodies]
-                at_work[watch.bodies] = merged(np.concatenate([NONE, *own]))
-            taken = at_work[watch.bodies]
+            if bodies not in at_work:
+                own = [known.get(body, NONE) for body in bodies]
+                at_work[bodies] = merged(np.concatenate([NONE, *own]))
+            taken = at_work[bodies]
             first = max(int(np.searchsorted(taken[:, 1], until)), 0)
             last = int(np.searchsorted(taken[:, 0], end))
             left = without(merged(np.array([(max(start, until), end)])), taken[first:last])
             for gap_start, gap_end in left[left[:, 1] - left[:, 0] >= least_ns].tolist():
-                yield Finding(
-                    kind="gap",
-                    robot=watch.robot,
-                    side=watch.side,
-                    start_ns=gap_start,
-                    end_ns=gap_end,
-                    within=watch.within,
-                    name=watch.name,
-                )
+                yield replace(whole, start_ns=gap_start, end_ns=gap_end)
 
     def outside(self) -> Iterator[Finding]:
         """Incidents that count, on physical sides, at a time without exposure."""
@@ -831,33 +754,17 @@ class _Period:
             )
 
 
-def _total(row: Any) -> Total:  # noqa: ANN401 - a row of the table
-    return Total(
-        row.id, f"{row.station}/{row.sequence}", row.robot, Side(row.side), Engagement(row.mode),
-        row.what, int(row.start_ns), int(row.end_ns), known_ns(row),
-        None if row.km is None else float(row.km),
-    )  # fmt: skip
-
-
-def known_ns(row: Any) -> int | None:  # noqa: ANN401 - a row of the table
-    """How long a total is; None if nobody said.
-
-    Logs of older programs have 0 where only kilometres were given: nobody drives in no time.
-    """
-    return None if row.total_ns < 0 or (not row.total_ns and row.km) else int(row.total_ns)
-
-
-def _spans_of(times: Iterable[Total | Shift]) -> Spans:
+def _spans_of(times: Iterable[LoggedTime]) -> Spans:
     own = [(one.start_ns, one.end_ns) for one in times]
     return np.array(own, dtype=np.int64).reshape(-1, 2)
 
 
-def _about_totals(kind: _Kind, *totals: Total, what: str = "") -> Finding:
+def _about_totals(kind: _Kind, *totals: LoggedTime, what: str = "") -> Finding:
     named = tuple((total.name, total.name) for total in totals)
     return _about(kind, totals[-1], within=what, named=named)
 
 
-def _about(kind: _Kind, one: Total | Shift, **more: Any) -> Finding:  # noqa: ANN401 - its fields
+def _about(kind: _Kind, one: LoggedTime, **more: Any) -> Finding:  # noqa: ANN401 - its fields
     return Finding(
         kind=kind,
         robot=one.robot,
@@ -900,25 +807,17 @@ def _counted_once(times: _Times, nil: Spans) -> tuple[Ints, Ints]:
 
 def shifts(
     log: IncidentLog, since_ns: int | None = None, until_ns: int | None = None
-) -> list[Shift]:
+) -> list[LoggedTime]:
     """Shifts without incidents that touch a period, by their begin; not those withdrawn."""
     query = _in_period(select(TIMES), since_ns, until_ns)
     query = query.where(TIMES.c.kind == Nil.kind, TIMES.c.withdrawn_by.is_(None))
     rows = log.database.rows(query.order_by(TIMES.c.start_ns))
     known = _robots_by_station(log) if any(row.robot is None for row in rows) else {}
-    found = [
-        Shift(
-            **_told(row),
-            robots=frozenset({row.robot})
-            if row.robot
-            else known.get((row.station, row.side), frozenset()),
-        )
-        for row in rows
-    ]
+    found = [LoggedTime.of(row._asdict(), known.get((row.station, row.side), ())) for row in rows]
     return sorted(found, key=lambda one: (one.start_ns, one.name))
 
 
-def _robots_by_station(log: IncidentLog) -> dict[tuple[str, str], frozenset[str]]:
+def _robots_by_station(log: IncidentLog) -> dict[tuple[str, str], set[str]]:
     """Robots that incidents or hours are of, by the station that filed them and their side."""
     found: dict[tuple[str, str], set[str]] = defaultdict(set)
     for table in (INCIDENTS, TIMES):
@@ -927,40 +826,30 @@ def _robots_by_station(log: IncidentLog) -> dict[tuple[str, str], frozenset[str]
             query = query.where(TIMES.c.kind == Exposure.kind)
         for station, side, robot in log.database.rows(query):
             found[station, side].add(robot)
-    return {place: frozenset(own) for place, own in found.items()}
+    return found
 
 
-class _Watch(NamedTuple):
-    """A time in which hours should have been logged, and of whom."""
-
-    start_ns: int
-    end_ns: int
-    name: str
-    robot: str | None
-    side: Side
-    bodies: frozenset[Body]
-    within: str
-
-
-def _of_shifts(told: Iterable[Shift]) -> Iterator[_Watch]:
+def _watched(
+    log: IncidentLog, told: Iterable[LoggedTime]
+) -> Iterator[tuple[Finding, frozenset[Body]]]:
+    """Shifts and runs, in which hours should have been logged, as whole gaps, and of whom."""
     for one in told:
         if one.side is not Side.SIM:
-            whose = (one.robot, one.side, one.bodies)
-            yield _Watch(one.start_ns, one.end_ns, one.name, *whose, "shift")
-
-
-def _of_runs(log: IncidentLog) -> Iterator[_Watch]:
+            yield _about("gap", one, within="shift", name=one.name), one.bodies
     # What was withdrawn between two others was played all the same, and is a gap; a withdrawn end
     # is none of the run: its clock may have been wrong.
     keys = (TIMES.c.trial, TIMES.c.robot, TIMES.c.side)
     query = select(*keys, func.min(TIMES.c.start_ns), func.max(TIMES.c.end_ns))
     query = query.where(TIMES.c.trial.isnot(None), TIMES.c.withdrawn_by.is_(None))
     for trial, robot, side, start_ns, end_ns in log.database.rows(query.group_by(*keys)):
-        body = (robot, Side(side))
-        yield _Watch(start_ns, end_ns, trial, *body, frozenset({body}), "run")
+        run = Finding(
+            kind="gap", robot=robot, side=Side(side), start_ns=start_ns, end_ns=end_ns,
+            within="run", name=trial,
+        )  # fmt: skip
+        yield run, frozenset({(robot, run.side)})
 
 
-def contradicted_in(log: IncidentLog, told: Sequence[Shift]) -> Iterator[Finding]:
+def contradicted_in(log: IncidentLog, told: Sequence[LoggedTime]) -> Iterator[Finding]:
     """Shifts that were reported to be without incidents, and had some that count.
 
     Args:
@@ -1016,7 +905,7 @@ def may_lie_in(log: IncidentLog, record: Record) -> list[Listed]:
     ]
 
 
-def _shift_of(log: IncidentLog, record: Record) -> list[Shift]:
+def _shift_of(log: IncidentLog, record: Record) -> list[LoggedTime]:
     body = record.body
     told = shifts(log, body.start_ns, body.end_ns) if isinstance(body, Nil) else []
     return [one for one in told if one.name == record.name]

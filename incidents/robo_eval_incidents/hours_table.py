@@ -20,9 +20,10 @@ from robo_eval.core.names import unknown_name
 from robo_eval.log.cells import CellError, Reading, excel_hint
 from robo_eval.log.csv_records import records
 from robo_eval.log.evidence_read import bytes_of, check_columns
-from robo_eval_incidents.hours import Logged, known_ns
+from robo_eval_incidents.hours import Logged
 from robo_eval_incidents.kinds import Exposure, plain, section_of
 from robo_eval_incidents.log import IncidentLog, check_past
+from robo_eval_incidents.rows import known_ns
 from robo_eval_incidents.schema import TIMES
 from robo_eval_incidents.table_map import Source, TableMap
 from robo_eval_incidents.text import PERIODS, UNKNOWN, span_text

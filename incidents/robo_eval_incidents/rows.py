@@ -23,6 +23,7 @@ from robo_eval_incidents.text import span_text
 from robo_eval_incidents.words import Category, Engagement, Severity, Status
 
 Row = dict[str, Any]
+HOUR_NS: Final = 3_600 * 10**9
 _TIMES: Final = (Exposure, Nil)
 _SHOWN: Final = 300
 """Characters of a description in a list."""
@@ -187,6 +188,110 @@ def folded(text: str) -> str:
 
 
 # Logged times ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoggedTime:
+    """Hours, or a shift without incidents, as somebody logged them.
+
+    Attributes:
+        record_id: The record of it.
+        station: Station it was logged at.
+        sequence: Number of its record there.
+        kind: `exposure` or `nil`.
+        by: Who logged it.
+        robot: Robot; None for all of the station.
+        side: Side.
+        mode: Who was in control; `unknown` for all modes together, and of a shift.
+        task: Task of hours, empty if not known; of a shift its note.
+        start_ns: Start, UTC.
+        end_ns: End, UTC.
+        total_ns: How long within that time, -1 if nobody said; None if all of it.
+        km: How far; None if nobody said.
+        withdrawn_by: Who withdrew it; None if it counts.
+        reason: Why; None if it counts.
+        robots: Robots it speaks for: its own, or those that whoever asked names for all.
+    """
+
+    record_id: Annotated[str, Field(alias="id")]
+    station: str
+    sequence: int
+    kind: str
+    by: str
+    robot: str | None
+    side: Side
+    mode: Engagement
+    task: Annotated[str, Field(alias="what")]
+    start_ns: int
+    end_ns: int
+    total_ns: int | None
+    km: float | None
+    withdrawn_by: str | None = None
+    reason: str | None = None
+    robots: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any], of_all: Iterable[str] = ()) -> LoggedTime:
+        """What a row says.
+
+        Args:
+            row: The row.
+            of_all: Robots it speaks for if it names none.
+
+        Raises:
+            ValueError: If it is none of a list.
+        """
+        robots = {row["robot"]} if row["robot"] else of_all
+        mode = row["mode"] or Engagement.UNKNOWN
+        return _TIME.validate_python({**row, "mode": mode, "robots": frozenset(robots)})
+
+    @property
+    def name(self) -> str:
+        """What people call it: station and number."""
+        return f"{self.station}/{self.sequence}"
+
+    @property
+    def ns(self) -> int | None:
+        """How long a total is; see `known_ns`."""
+        return known_ns(self)
+
+    @property
+    def what(self) -> str:
+        """Mode, task and amounts of hours, the note of a shift, in words."""
+        amounts = []
+        if self.total_ns is not None:
+            hours = None if self.ns is None else f"{self.ns / HOUR_NS:,.6g} h in that time"
+            amounts.append(hours or "hours not known")
+        if self.km is not None:
+            amounts.append(f"{self.km:,.10g} km")
+        mode = self.mode if self.kind == Exposure.kind else ""
+        return ", ".join(filter(None, (mode, self.task, *amounts)))
+
+    @property
+    def bodies(self) -> frozenset[tuple[str, Side]]:
+        """Robots it speaks for, on its side."""
+        return frozenset((robot, self.side) for robot in self.robots)
+
+    def overlaps(self, other: LoggedTime) -> bool:
+        """Whether two periods have time in common."""
+        return self.start_ns < other.end_ns and other.start_ns < self.end_ns
+
+    def as_dict(self) -> dict[str, Any]:
+        """The time as JSON has it."""
+        names = ("record_id", "name", "kind", "by", "robot", "side", "start_ns", "end_ns", "what",
+                 "withdrawn_by", "reason")  # fmt: skip
+        return {name: getattr(self, name) for name in names}
+
+
+_TIME: Final = TypeAdapter(LoggedTime)
+
+
+def known_ns(row: Any) -> int | None:  # noqa: ANN401 - a row of the table as well
+    """How long a total is; None if nobody said.
+
+    Logs of older programs have 0 where only kilometres were given: nobody drives in no time.
+    """
+    return None if row.total_ns < 0 or (not row.total_ns and row.km) else int(row.total_ns)
 
 
 def _time_row(logged: Record, withdrawal: Record | None) -> Row:

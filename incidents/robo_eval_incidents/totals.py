@@ -8,50 +8,17 @@ from collections.abc import Callable, Iterable, Mapping
 from heapq import heappop, heappush, heapreplace
 from typing import Final, NamedTuple
 
-from robo_eval.core.kinds import Side
+from robo_eval_incidents.rows import HOUR_NS, LoggedTime
 from robo_eval_incidents.words import Engagement
 
-HOUR_NS: Final = 3_600 * 10**9
 ROUNDING_NS: Final = 10**6
 """Lengths are kept in seconds; what overlaps by less was rounded."""
-
-
-class Total(NamedTuple):
-    """How long and how far a robot worked within a period.
-
-    Attributes:
-        record_id: The record of it.
-        name: Its station and number.
-        robot: Robot.
-        side: Side.
-        mode: Who was in control; `unknown` for all modes together.
-        task: Task; empty if not known.
-        start_ns: Begin of the period, UTC.
-        end_ns: End of the period, UTC.
-        total_ns: How long within it; None if nobody said.
-        km: How far; None if nobody said.
-    """
-
-    record_id: str
-    name: str
-    robot: str
-    side: Side
-    mode: Engagement
-    task: str
-    start_ns: int
-    end_ns: int
-    total_ns: int | None
-    km: float | None
-
-    def overlaps(self, other: Total) -> bool:
-        """Whether two periods have time in common."""
-        return self.start_ns < other.end_ns and other.start_ns < self.end_ns
 
 
 class Counted(NamedTuple):
     """What of a total counts beside what was logged by the clock; None of what it does not say."""
 
-    total: Total
+    total: LoggedTime
     ns: int | None
     km: float | None
 
@@ -59,8 +26,8 @@ class Counted(NamedTuple):
 class Dropped(NamedTuple):
     """What of a total does not count: it overlaps a rival, or no time is left for it."""
 
-    total: Total
-    rival: Total | None
+    total: LoggedTime
+    rival: LoggedTime | None
     what: str
 
 
@@ -79,14 +46,16 @@ class Piece(NamedTuple):
         is_one = len(modes) == 1 or (Engagement.UNKNOWN in modes and Engagement.OFF not in modes)
         return is_one and (self.task == task or "" in (self.task, task))
 
-    def is_loose(self, total: Total) -> bool:
+    def is_loose(self, total: LoggedTime) -> bool:
         """Whether a total that may hold them may as well not."""
         is_sure = total.start_ns <= self.start_ns and self.end_ns <= total.end_ns
         is_sure &= total.mode in (self.mode, Engagement.UNKNOWN)
         return not (is_sure and total.task in (self.task, ""))
 
 
-def heaviest(totals: Iterable[Total], weight: Callable[[Total], float]) -> dict[str, Total]:
+def heaviest(
+    totals: Iterable[LoggedTime], weight: Callable[[LoggedTime], float]
+) -> dict[str, LoggedTime]:
     """Of some totals those without common time that have the most in all, by record.
 
     Args:
@@ -96,14 +65,14 @@ def heaviest(totals: Iterable[Total], weight: Callable[[Total], float]) -> dict[
     ordered = sorted(totals, key=lambda one: (one.end_ns, one.start_ns, one.record_id))
     ends = [one.end_ns for one in ordered]
     # The most of the first ones, and the last of those that make it with the place before it.
-    best: list[tuple[float, tuple[Total, int] | None]] = [(0.0, None)]
+    best: list[tuple[float, tuple[LoggedTime, int] | None]] = [(0.0, None)]
     places = [0]
     for place, one in enumerate(ordered):
         before = places[bisect_right(ends, one.start_ns, hi=place)]
         most = best[before][0] + weight(one)
         best.append((most, (one, before)))
         places.append(place + 1 if most >= best[places[-1]][0] else places[-1])
-    found: dict[str, Total] = {}
+    found: dict[str, LoggedTime] = {}
     last = best[places[-1]][1]
     while last is not None:
         found[last[0].record_id] = last[0]
@@ -112,7 +81,7 @@ def heaviest(totals: Iterable[Total], weight: Callable[[Total], float]) -> dict[
 
 
 def counted_once(
-    totals: Iterable[Total], clocked: Mapping[str, Iterable[Piece]], free: Callable[[int], int]
+    totals: Iterable[LoggedTime], clocked: Mapping[str, Iterable[Piece]], free: Callable[[int], int]
 ) -> tuple[list[Counted], list[Dropped]]:
     """What totals of one robot and side add to what was logged by the clock.
 
@@ -129,7 +98,7 @@ def counted_once(
     Returns:
         What counts, and what does not.
     """
-    groups: dict[tuple[bool, bool, Engagement, str], list[Total]] = defaultdict(list)
+    groups: dict[tuple[bool, bool, Engagement, str], list[LoggedTime]] = defaultdict(list)
     for one in sorted(totals, key=lambda one: (one.start_ns, one.end_ns, one.record_id)):
         # What may hold most comes last.
         groups[one.mode is Engagement.UNKNOWN, not one.task, one.mode, one.task].append(one)
@@ -137,11 +106,11 @@ def counted_once(
     found: list[Counted] = []
     dropped: list[Dropped] = []
     for (*_, mode, task), own in sorted(groups.items()):
-        given: dict[str, dict[Total, float]] = {
-            "hours": {one: one.total_ns for one in own if one.total_ns is not None},
+        given: dict[str, dict[LoggedTime, float]] = {
+            "hours": {one: one.ns for one in own if one.ns is not None},
             "km": {one: one.km for one in own if one.km is not None},
         }
-        rests: dict[str, dict[Total, float]] = {}
+        rests: dict[str, dict[LoggedTime, float]] = {}
         for name, amounts in given.items():
             kept = heaviest(amounts, amounts.__getitem__)
             chosen = [(one, amounts[one]) for one in own if one.record_id in kept]
@@ -158,8 +127,8 @@ def counted_once(
 
 
 def _rests(
-    chosen: Iterable[tuple[Total, float]], pieces: list[Piece], mode: Engagement, task: str
-) -> tuple[dict[Total, float], list[Piece]]:
+    chosen: Iterable[tuple[LoggedTime, float]], pieces: list[Piece], mode: Engagement, task: str
+) -> tuple[dict[LoggedTime, float], list[Piece]]:
     """What totals without common time, by their begin, add to what counts already.
 
     As much as can be is a part of them: first what surely is, then what ends first.
@@ -169,7 +138,7 @@ def _rests(
     """
     ahead = sorted(one for one in pieces if one.may_be_in(mode, task))
     after = [one for one in pieces if not one.may_be_in(mode, task)]
-    rests: dict[Total, float] = {}
+    rests: dict[LoggedTime, float] = {}
     near: list[tuple[bool, int, Piece]] = []
     for total, rest in chosen:
         upto = bisect_left(ahead, total.end_ns, key=lambda one: one.start_ns)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -32,8 +31,9 @@ from robo_eval_incidents.words import Via
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from robo_eval_incidents.hours import Hours, Logged, LoggedTime
+    from robo_eval_incidents.hours import Hours, Logged
     from robo_eval_incidents.hours_table import HoursMap
+    from robo_eval_incidents.rows import LoggedTime
 
 _MOST: Final = 10
 """Gaps and the like that are printed; the JSON has more."""
@@ -124,7 +124,7 @@ def exposure(
         listed, more = logged_times(found, start, end, limit=_MOST_TIMES) if times else ((), False)
         if json:
             data = {"log": found.name, "added": added, **known.as_dict()}
-            as_json = {"times": [asdict(one) for one in listed], "more_times": more}
+            as_json = {"times": [one.as_dict() for one in listed], "more_times": more}
             print_json(data | (as_json if times else {}))
             return
         for trial_name, count in added.items():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
-from dataclasses import asdict
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Union
 
@@ -281,7 +280,7 @@ def show_times(
     """Hours and shifts without incidents as they were logged, newest first."""
     check_period(since_ns, until_ns)
     times, more = logged_times(site.log, since_ns, until_ns, robot=robot or None, limit=limit)
-    return {"times": [asdict(one) for one in times], "more": more}
+    return {"times": [one.as_dict() for one in times], "more": more}
 
 
 @router.get("/standing")

@@ -19,10 +19,11 @@ from robo_eval_incidents.hours import hours, logged_times
 from robo_eval_incidents.hours_table import HoursMap, import_hours, read_hours
 from robo_eval_incidents.kinds import Exposure, Nil, Withdrawal, plain
 from robo_eval_incidents.paper import printed
+from robo_eval_incidents.rows import LoggedTime
 from robo_eval_incidents.schema import TIMES
 from robo_eval_incidents.standing import standing
 from robo_eval_incidents.text import span_of, span_text
-from robo_eval_incidents.totals import Piece, Total, counted_once, heaviest
+from robo_eval_incidents.totals import Piece, counted_once, heaviest
 from robo_eval_incidents.trends import trends
 from robo_eval_incidents.verify import verify_log
 from robo_eval_incidents.words import Engagement, Via
@@ -112,6 +113,14 @@ def test_the_heaviest_sums_without_common_time_count_and_rates_name_the_rest(log
     assert why in printed(log)
 
 
+def _total(number, mode, task, start_ns, end_ns, total_ns, km=None) -> LoggedTime:
+    return LoggedTime(
+        record_id=f"{number}", station="cell-1", sequence=number, kind="exposure", by="A. Example",
+        robot="a", side=Side.REAL, mode=mode, task=task, start_ns=start_ns, end_ns=end_ns,
+        total_ns=total_ns, km=km,
+    )  # fmt: skip
+
+
 @given(
     st.lists(
         st.tuples(st.integers(0, 8), st.integers(1, 4), st.integers(0, 5)), min_size=1, max_size=7
@@ -119,9 +128,7 @@ def test_the_heaviest_sums_without_common_time_count_and_rates_name_the_rest(log
 )
 def test_no_other_choice_of_sums_without_common_time_has_more(drawn):
     totals = [
-        Total(
-            str(place), "", "a", Side.REAL, Engagement.IDLE, "", begin, begin + length, weight, None
-        )
+        _total(place, Engagement.IDLE, "", begin, begin + length, weight)
         for place, (begin, length, weight) in enumerate(drawn)
     ]
     found = heaviest(totals, lambda one: one.total_ns or 0)
@@ -219,18 +226,7 @@ def test_counted_hours_are_no_more_than_there_were_and_no_less_than_is_sure(ledg
     def total(number, mode, task, first, days):
         amount = sum(of[place] for place in within(mode, task, first, days))
         end = first + days
-        return Total(
-            f"{number}",
-            "",
-            "a",
-            Side.REAL,
-            mode,
-            task,
-            first * day,
-            end * day,
-            amount * HOUR,
-            amount,
-        )
+        return _total(number, mode, task, first * day, end * day, amount * HOUR, amount)
 
     pieces = [
         Piece(at * day, (at + 1) * day, mode, task, min(by_clock, of[at, mode, task]))
@@ -265,7 +261,7 @@ def test_counted_hours_are_no_more_than_there_were_and_no_less_than_is_sure(ledg
     assert of_hours >= best
 
 
-def _place(total: Total) -> tuple[Any, ...]:
+def _place(total: LoggedTime) -> tuple[Any, ...]:
     day = 24 * HOUR
     first = total.start_ns // day
     return total.mode, total.task, first, total.end_ns // day - first
@@ -275,9 +271,9 @@ def _place(total: Total) -> tuple[Any, ...]:
 def test_what_counts_fits_into_every_time_and_only_what_does_not_is_dropped(drawn):
     modes = [one for one in Engagement if one not in (Engagement.OFF, Engagement.UNKNOWN)]
     totals = [
-        Total(
-            f"{place}", "", "a", Side.REAL, modes[place % len(modes)], f"{place}", begin * HOUR,
-            (begin + length) * HOUR, min(length, amount) * HOUR, None,
+        _total(
+            place, modes[place % len(modes)], f"{place}", begin * HOUR, (begin + length) * HOUR,
+            min(length, amount) * HOUR,
         )
         for place, (begin, length, amount) in enumerate(drawn)
     ]  # fmt: skip

@@ -20,13 +20,13 @@ from robo_eval_incidents.hours import (
     TITLES,
     Hours,
     HoursRow,
-    LoggedTime,
     find_time,
     hours,
     logged_times,
 )
 from robo_eval_incidents.kinds import Exposure, Withdrawal
 from robo_eval_incidents.moments import time_of_day
+from robo_eval_incidents.rows import LoggedTime
 from robo_eval_incidents.standing import SideStanding, Standing, standing
 from robo_eval_incidents.trends import trends
 from robo_eval_incidents.web import forms
