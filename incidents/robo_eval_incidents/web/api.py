@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Union
@@ -30,14 +29,8 @@ from robo_eval_incidents.standing import standing
 from robo_eval_incidents.state import RefusedError
 from robo_eval_incidents.tables import Whole
 from robo_eval_incidents.text import LATEST_NS, Line, Name
-from robo_eval_incidents.verify import verify_log
 from robo_eval_incidents.web.deps import Program, Site, ThisSite
-from robo_eval_incidents.web.permissions import (
-    check_audit,
-    check_export,
-    check_record,
-    check_verify,
-)
+from robo_eval_incidents.web.permissions import check_may, check_record
 from robo_eval_incidents.words import Category, Severity, Status, Via
 
 MOST_ROWS: Final = 500
@@ -75,8 +68,6 @@ _Time = Annotated[int | None, Query(ge=0, le=LATEST_NS, description="UTC, ns sin
 _Text = Annotated[Line | None, Query()]
 _Limit = Annotated[int, Query(ge=1, le=MOST_ROWS)]
 _Skipped = Annotated[int, Query(ge=0, le=LATEST_NS)]
-
-_verifying: Final = threading.Lock()
 
 
 # Sessions --------------------------------------------------------------------------------------
@@ -311,7 +302,7 @@ def show_records(
     Each has its number (of arrival here, or in the chain of the station that was asked for), its
     canonical form, the digest of that, and its free texts with their salts.
     """
-    check_audit(session.user)
+    check_may(session.user, "audit")
     found = list(islice(_lines(site, station, after), limit + 1))
     shown = found[:limit]
     # That they were read is recorded for each critical incident they are about.
@@ -333,17 +324,12 @@ def _lines(site: Site, station: str | None, after: int) -> Iterator[dict[str, An
 @router.get("/verification")
 def verify(site: ThisSite, session: Program) -> dict[str, Any]:
     """Whether the log still is what was recorded; reads all of it."""
-    check_verify(session.user)
-    if not _verifying.acquire(blocking=False):
-        raise RefusedError("another verification is running; wait for it")
-    try:
-        return verify_log(site.target).as_dict()
-    finally:
-        _verifying.release()
+    check_may(session.user, "verify")
+    return site.verify().as_dict()
 
 
 @router.get("/checkpoints")
 def show_checkpoints(site: ThisSite, session: Program) -> list[dict[str, str]]:
     """The checkpoints that the log keeps of itself, oldest first: keep them elsewhere."""
-    check_export(session.user)
+    check_may(session.user, "export")
     return [one.as_dict() for one in checkpoints_of(site.log)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 import uuid
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -24,8 +25,8 @@ from robo_eval_incidents.kinds import View
 from robo_eval_incidents.lists import Filter, robots
 from robo_eval_incidents.log import IncidentLog
 from robo_eval_incidents.schema import INCIDENTS
-from robo_eval_incidents.state import Incident
-from robo_eval_incidents.verify import verify_log
+from robo_eval_incidents.state import Incident, RefusedError
+from robo_eval_incidents.verify import LogReport, verify_log
 from robo_eval_incidents.web.files import Folder
 from robo_eval_incidents.words import Severity, Via
 
@@ -114,6 +115,7 @@ class Site(deps.Site[User]):
     log: IncidentLog
     evidence: Folder | None
     watch: Watch
+    _verifying: threading.Lock = field(default_factory=threading.Lock)
     _robots: tuple[dict[str, int], list[str]] = field(default_factory=lambda: ({}, []))
 
     def shown(self, session: Session | None) -> dict[str, Any]:
@@ -125,6 +127,19 @@ class Site(deps.Site[User]):
         self.watch.close()
         self.accounts.record_refused()
         self.log.close()
+
+    def verify(self) -> LogReport:
+        """Whether the log still is what was recorded; reads all of it, for one caller at a time.
+
+        Raises:
+            RefusedError: If somebody else is waiting for that.
+        """
+        if not self._verifying.acquire(blocking=False):
+            raise RefusedError("another verification is running; wait for it")
+        try:
+            return verify_log(self.target)
+        finally:
+            self._verifying.release()
 
     def robots(self) -> list[str]:
         """Every robot of the log; asked again only after something was recorded."""

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Final, Literal
+
 from robo_eval.web.errors import ForbiddenError
 from robo_eval_incidents.accounts import Role, User
 from robo_eval_incidents.kinds import Body
 from robo_eval_incidents.state import Incident
 from robo_eval_incidents.text import same_person
+
+Right = Literal["export", "verify", "audit", "admin"]
+"""What somebody may do beside recording: take lists out, verify, see who looked at what, and change
+accounts."""
+_FOR: Final[dict[Right, str]] = {
+    "export": "lists are for reviewers and auditors",
+    "verify": "verification is for reviewers and auditors",
+    "audit": "this needs the role auditor",
+    "admin": "this needs the role admin",
+}
 
 
 def may_record(user: User, body: type[Body], incident: Incident | None = None) -> bool:
@@ -43,52 +55,21 @@ def check_record(user: User, body: type[Body], incident: Incident | None = None)
         raise ForbiddenError(
             "operators correct what they reported themselves; ask a reviewer to do it"
         )
-    raise ForbiddenError(f"this needs the role {body.role}; this account is {_roles(user)}")
+    raise _forbidden(f"this needs the role {body.role}", user)
 
 
-def check_export(user: User) -> None:
-    """Refuse to hand out lists to operators.
-
-    Raises:
-        ForbiddenError: If it is not for this account.
-    """
-    if not user.may_export:
-        raise ForbiddenError(
-            f"lists are for reviewers and auditors; this account is {_roles(user)}"
-        )
-
-
-def check_verify(user: User) -> None:
-    """Refuse to run a verification for operators.
+def check_may(user: User, what: Right) -> None:
+    """Refuse what is for other roles.
 
     Raises:
         ForbiddenError: If it is not for this account.
     """
-    if not user.may_export:
-        raise ForbiddenError(
-            f"verification is for reviewers and auditors; this account is {_roles(user)}"
-        )
+    may = {"export": user.may_export, "verify": user.may_export,
+           "audit": user.may_audit, "admin": user.may_admin}  # fmt: skip
+    if not may[what]:
+        raise _forbidden(_FOR[what], user)
 
 
-def check_audit(user: User) -> None:
-    """Refuse to show who looked at what to all but auditors.
-
-    Raises:
-        ForbiddenError: If it is not for this account.
-    """
-    if not user.may_audit:
-        raise ForbiddenError(f"this needs the role auditor; this account is {_roles(user)}")
-
-
-def check_admin(user: User) -> None:
-    """Refuse to change accounts for all but admins.
-
-    Raises:
-        ForbiddenError: If it is not for this account.
-    """
-    if not user.may_admin:
-        raise ForbiddenError(f"this needs the role admin; this account is {_roles(user)}")
-
-
-def _roles(user: User) -> str:
-    return " and ".join(role.value for role in Role if role in user.roles)
+def _forbidden(whom: str, user: User) -> ForbiddenError:
+    roles = " and ".join(role.value for role in Role if role in user.roles)
+    return ForbiddenError(f"{whom}; this account is {roles}")

@@ -14,7 +14,7 @@ from robo_eval.web.login import stay_logged_in
 from robo_eval.web.templating import go_to, render
 from robo_eval_incidents.accounts import Role
 from robo_eval_incidents.web.deps import Person, Posted, Session, Site, ThisForm, ThisSite
-from robo_eval_incidents.web.permissions import check_admin
+from robo_eval_incidents.web.permissions import check_may
 from robo_eval_incidents.words import Via
 
 router: Final = APIRouter(include_in_schema=False)
@@ -56,7 +56,7 @@ def change_password(request: Request, site: ThisSite, form: ThisForm) -> Respons
 @router.post("/accounts/{what}")
 def change_account(request: Request, site: ThisSite, form: ThisForm, what: str) -> Response:
     """Make an account, give it roles or a password, or close it."""
-    check_admin(form.user)
+    check_may(form.user, "admin")
     name, by = form.fields.get("name", ""), form.user.name
     roles = [role.value for role in Role if form.fields.get(f"role_{role}")]
     try:

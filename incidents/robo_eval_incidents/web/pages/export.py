@@ -18,7 +18,7 @@ from robo_eval_incidents.moments import time_of_day
 from robo_eval_incidents.paper import printed
 from robo_eval_incidents.web.deps import Person, Site, ThisSite
 from robo_eval_incidents.web.files import pieces_of
-from robo_eval_incidents.web.permissions import check_export
+from robo_eval_incidents.web.permissions import check_may
 
 router: Final = APIRouter(include_in_schema=False)
 _KINDS: Final = {
@@ -31,7 +31,7 @@ _KINDS: Final = {
 @router.get("/export")
 def show_export(request: Request, session: Person) -> HTMLResponse:
     """Which period, and as what."""
-    check_export(session.user)
+    check_may(session.user, "export")
     return render(request, "export.html.j2", session, problem="", since="", until="")
 
 
@@ -45,7 +45,7 @@ def export(
     until: str = "",
 ) -> Response:
     """The incidents of a period."""
-    check_export(session.user)
+    check_may(session.user, "export")
     if kind not in _KINDS:
         raise NotFoundError(f"there is no export as {kind:.20}; there are {', '.join(_KINDS)}")
     try:
