@@ -5,7 +5,7 @@ from __future__ import annotations
 import marshal
 import stat
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -86,6 +86,8 @@ _WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
 _READ_OR_WRITE: Final = _WRITE | stat.S_IRGRP | stat.S_IROTH
 _MOST: Final = 100
 """Problems of one kind that are listed."""
+_Named = tuple[str, str | None, Checkpoint]
+"""A checkpoint, with what it is called before, and its file: None of one that the log keeps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -265,8 +267,11 @@ class _Check:
 
     def run(self, kept: Sequence[tuple[str, Checkpoint]], signed_by: str | None) -> None:
         """Check everything."""
-        own = self._own_checkpoints()
-        self._read_checkpoints(own, kept, signed_by)
+        named = [
+            *((f"checkpoint {n}", None, one) for n, one in enumerate(self._own_checkpoints(), 1)),
+            *((file, file, one) for file, one in kept),
+        ]
+        self._read_checkpoints(named, signed_by)
         with self.log.database.reading() as connection:
             parts = _server_parts if self.log.database.is_server else _file_parts
             for what in parts(connection):
@@ -281,7 +286,7 @@ class _Check:
         if self.log.database.is_server:
             self.notes.append("pages and indexes are the server's to check; see its amcheck")
         self._check_texts()
-        self._compare_checkpoints(own, kept)
+        self._compare_checkpoints(named)
         if signed_by is not None and not self.checkpoints:
             self.problem(f"there is no checkpoint that {signed_by} could have signed")
         self._check_evidence()
@@ -300,22 +305,12 @@ class _Check:
             query if after is None else query.where(RECORDS.c.number > after)
         ).fetchall():
             for row in rows:
-                self._take(*row)
+                self._take(row)
             after = rows[-1][0]
 
-    def _take(
-        self,
-        number: int,
-        station: Any,  # noqa: ANN401 - cells of an untrusted file
-        sequence: Any,  # noqa: ANN401
-        record_id: Any,  # noqa: ANN401
-        subject: Any,  # noqa: ANN401
-        kind: Any,  # noqa: ANN401
-        content: Any,  # noqa: ANN401
-        texts: Any,  # noqa: ANN401
-        stated: Any,  # noqa: ANN401
-    ) -> None:
-        """Look at the next record."""
+    def _take(self, row: Sequence[Any]) -> None:
+        """Look at the next record: cells of an untrusted file."""
+        number, station, sequence, record_id, subject, kind, content, texts, stated = row
         self.count += 1
         cells = type(station), type(sequence), type(record_id), type(content)
         if cells != _CELLS or not (texts is None or type(texts) is str):
@@ -487,38 +482,25 @@ class _Check:
             found.append(one)
         return found
 
-    def _read_checkpoints(
-        self,
-        own: Sequence[Checkpoint],
-        kept: Sequence[tuple[str, Checkpoint]],
-        signed_by: str | None,
-    ) -> None:
+    def _read_checkpoints(self, named: Iterable[_Named], signed_by: str | None) -> None:
+        """Look at each checkpoint itself, and whether those of the log follow each other."""
         previous = START.sha256
-        named = [(f"checkpoint {place}", one) for place, one in enumerate(own, start=1)]
-        for place, checkpoint in named:
-            problems = self._check_checkpoint(f"{place}: ", None, checkpoint, signed_by)
-            if not problems and checkpoint.values.get("previous_sha256") != previous:
-                self.problem(f"{place}: does not follow the one before it")
-            previous = checkpoint.sha256
-        for path, checkpoint in kept:
-            self._check_checkpoint("", path, checkpoint, signed_by)
-
-    def _check_checkpoint(
-        self, place: str, file: str | None, checkpoint: Checkpoint, signed_by: str | None
-    ) -> bool:
-        """Whether something is wrong with a checkpoint itself: one of the log, or in a file."""
-        self.checkpoints.add(checkpoint.content)
-        problems = checkpoint.problems()
-        for what in problems:
-            self.problem(f"{place}{what}", file=file)
-        if problems:
-            return True
-        if signed_by is not None and checkpoint.signer != signed_by:
-            who = checkpoint.signer
-            self.problem(f"{place}was signed by {who}, not by {signed_by}", file=file)
-        self._note_stamp(file or place.removesuffix(": "), checkpoint)
-        self.wanted |= {(name, number): "" for name, (number, _) in checkpoint.heads.items()}
-        return False
+        for place, file, checkpoint in named:
+            self.checkpoints.add(checkpoint.content)
+            said = f"{place}: " if file is None else ""
+            problems = checkpoint.problems()
+            for what in problems:
+                self.problem(f"{said}{what}", file=file)
+            if not problems:
+                who = checkpoint.signer
+                if signed_by not in (None, who):
+                    self.problem(f"{said}was signed by {who}, not by {signed_by}", file=file)
+                self._note_stamp(place, checkpoint)
+                self.wanted |= {(name, at): "" for name, (at, _) in checkpoint.heads.items()}
+            if file is None:
+                if not problems and checkpoint.values.get("previous_sha256") != previous:
+                    self.problem(f"{place}: does not follow the one before it")
+                previous = checkpoint.sha256
 
     def _note_stamp(self, place: str, checkpoint: Checkpoint) -> None:
         try:
@@ -535,16 +517,12 @@ class _Check:
                 f"{place}: stamped {found.time}; whom to trust for it is for `openssl ts -verify`"
             )
 
-    def _compare_checkpoints(
-        self, own: Sequence[Checkpoint], kept: Sequence[tuple[str, Checkpoint]]
-    ) -> None:
-        for number, checkpoint in enumerate(own, start=1):
+    def _compare_checkpoints(self, named: Iterable[_Named]) -> None:
+        for place, file, checkpoint in named:
             if not checkpoint.problems():
-                self._compare(f"checkpoint {number}", checkpoint)
-        for file, checkpoint in kept:
-            if not checkpoint.problems():
-                fits = self._compare(file, checkpoint)
-                self.kept.append(self._standing(file, checkpoint, fits=fits))
+                fits = self._compare(place, checkpoint)
+                if file is not None:
+                    self.kept.append(self._standing(file, checkpoint, fits=fits))
 
     def _compare(self, place: str, checkpoint: Checkpoint) -> bool:
         """Whether the log holds the records that a checkpoint names."""
