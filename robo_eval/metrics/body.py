@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from robo_eval.core.errors import InputError
+from robo_eval.core.errors import InputError, foreign
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.kinds import Arm, EndReason, Side
 from robo_eval.core.names import unknown_name
-from robo_eval.core.number import Numbers
+from robo_eval.core.number import Number, Numbers
+from robo_eval.core.policy import aside
 from robo_eval.formulas import SEVERITIES
 from robo_eval.log.evidence import Evidence, Fault
 from robo_eval.metrics import registry
@@ -143,7 +145,9 @@ class Body:
                 raise InputError(f"metric {one.name!r} needs itself: {circle}")
             self._running.append(one.name)
             try:
-                self._numbers[one.name] = Numbers(registry.computed(one, self))
+                found = self._computed(one)
+                told = registry.named(one, found, policy=self.policy, side=self.side)
+                self._numbers[one.name] = Numbers(told)
             finally:
                 self._running.pop()
         return self._numbers[one.name]
@@ -152,10 +156,36 @@ class Body:
     def _running(self) -> list[str]:
         return []
 
+    def _computed(self, one: registry.Metric) -> list[Number]:
+        """What a metric yields; where something it needs is not there, what is missing."""
+        if self.side not in one.sides:
+            return [one.missing(f"there is none on side {self.side}", "")]
+        lacking = [(why, remedy) for why, remedy in map(self._lacks, one.needs) if why]
+        if lacking:
+            return [one.missing(*map(registry.told_once, zip(*lacking, strict=True)))]
+        # Of our own metrics an error is a defect, which its traceback finds.
+        is_ours = one.compute.__module__.startswith(f"{registry.FOLDER}.")
+        with nullcontext() if is_ours else foreign(one.place, "computing it"), aside():
+            return list(one.compute(self))
+
+    def _lacks(self, need: str) -> tuple[str, str]:
+        """Why it does not have what a metric needs, if it does not, and what would supply it."""
+        if need in registry.NEEDS:
+            own = registry.NEEDS[need]
+            return own.lacks(self), own.remedy
+        found = self.of(need)
+        why = "" if found.value is not None else f"{need}: {found.reason}"
+        return why, registry.remedy_of(need)
+
     @cached_property
     def numbers(self) -> Numbers:
         """Every number there is of it, in the order shown."""
-        return registry.numbers_on(self)
+        return Numbers(
+            number
+            for one in registry.registered().values()
+            if self.side in one.sides
+            for number in self.numbers_of(one)
+        )
 
     @property
     def frame(self) -> pd.DataFrame:

@@ -7,26 +7,22 @@ import importlib
 import pkgutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import cache
 from inspect import cleandoc
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 from robo_eval.core import door
 from robo_eval.core.errors import InputError, foreign
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.kinds import Side
 from robo_eval.core.names import unknown_name
-from robo_eval.core.number import TRIALS, Condition, Number, Numbers
+from robo_eval.core.number import TRIALS, Condition, Number
 from robo_eval.core.plain import UNSAID
 from robo_eval.core.points import points
 from robo_eval.core.policy import aside
-
-if TYPE_CHECKING:
-    from robo_eval.metrics.body import Body
 
 ENTRY_POINTS: Final = "robo_eval.metrics"
 """Group under which other packages name the modules that register their metrics."""
@@ -47,10 +43,14 @@ GROUPS: Final = (
     "Conduct",
 )
 """Groups in the order shown; those of other packages come last."""
-_FOLDER: Final = "robo_eval.metrics.registered"
+FOLDER: Final = "robo_eval.metrics.registered"
+"""Where our own metrics are."""
 _SIM: Final = "_sim"
 
-Yields = Callable[["Body"], Iterable[Number]]
+Yields = Callable[[Any], Iterable[Number]]
+"""What yields numbers of a `metrics.body.Body`, which rests on what is registered here."""
+Lacks = Callable[[Any], str]
+"""What says why a body lacks something; nothing if it does not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +62,7 @@ class Need:
         remedy: What would supply it.
     """
 
-    lacks: Callable[[Body], str]
+    lacks: Lacks
     remedy: str
 
 
@@ -170,7 +170,7 @@ NEEDS: Final[dict[str, Need]] = {}
 _METRICS: Final[dict[str, Metric]] = {}
 
 
-def need(name: str, *, remedy: str) -> Callable[[Callable[[Body], str]], Callable[[Body], str]]:
+def need(name: str, *, remedy: str) -> Callable[[Lacks], Lacks]:
     """Register what metrics may need; the function says why a body lacks it, or nothing.
 
     Args:
@@ -178,7 +178,7 @@ def need(name: str, *, remedy: str) -> Callable[[Callable[[Body], str]], Callabl
         remedy: What would supply it.
     """
 
-    def registered(lacks: Callable[[Body], str]) -> Callable[[Body], str]:
+    def registered(lacks: Lacks) -> Lacks:
         NEEDS[name] = Need(lacks=lacks, remedy=remedy)
         return lacks
 
@@ -281,9 +281,9 @@ def _check_free(made: Metric) -> None:
 @cache
 def _load() -> None:
     """Import every module that registers metrics: our own, then those of other packages."""
-    package = importlib.import_module(_FOLDER)
+    package = importlib.import_module(FOLDER)
     for module in sorted(found.name for found in pkgutil.iter_modules(package.__path__)):
-        importlib.import_module(f"{_FOLDER}.{module}")
+        importlib.import_module(f"{FOLDER}.{module}")
     for point in points(ENTRY_POINTS):
         where = f"metrics of {point.value} (entry point {point.name!r} of group {ENTRY_POINTS})"
         with foreign(where, "importing it"):
@@ -355,10 +355,9 @@ def registered() -> dict[str, Metric]:
     found = sorted(_METRICS.values(), key=lambda one: place.get(one.group, len(place)))
     for one in found:
         for name in one.needs:
-            try:
-                _need(name)
-            except InputError as err:
-                raise InputError(f"{one.place}: {err}") from err
+            if name not in NEEDS and name not in _METRICS:
+                known = [*NEEDS, *_METRICS]
+                raise InputError(f"{one.place}: {unknown_name('need', name, known)}")
     return {one.name: one for one in found}
 
 
@@ -394,15 +393,8 @@ def remedy_of(name: str) -> str:
     return _remedy(owner_of(name))
 
 
-def _need(name: str) -> Need:
-    if name in NEEDS:
-        return NEEDS[name]
-    if name in _METRICS:
-        return Need(lacks=partial(_without, name=name), remedy=_remedy(_METRICS[name], name))
-    raise unknown_name("need", name, [*NEEDS, *_METRICS])
-
-
-def _told_once(parts: Iterable[str]) -> str:
+def told_once(parts: Iterable[str]) -> str:
+    """Reasons or remedies as one text."""
     return "; ".join(dict.fromkeys(part for part in parts if part))
 
 
@@ -413,40 +405,15 @@ def _remedy(one: Metric, *seen: str) -> str:
         for name in one.needs
         if name not in seen
     )
-    return one.remedy or _told_once(parts)
+    return one.remedy or told_once(parts)
 
 
-def _without(body: Body, name: str) -> str:
-    found = body.of(name)
-    return "" if found.value is not None else f"{name}: {found.reason}"
-
-
-def numbers_on(body: Body) -> Numbers:
-    """Every number of one policy on one side, in the order shown."""
-    return Numbers(
-        number for one in registered().values() if body.side in one.sides
-        for number in body.numbers_of(one)
-    )  # fmt: skip
-
-
-def computed(one: Metric, body: Body) -> Iterator[Number]:
-    """What a metric says of a body, each number with its name, group, policy and side.
+def named(one: Metric, found: Iterable[Number], *, policy: str, side: str) -> Iterator[Number]:
+    """What a metric yields, each number with its name, its group, and whose it is.
 
     Raises:
         InputError: If what it yields is not declared; the message names the metric.
     """
-    needs = [_need(name) for name in one.needs] if body.side in one.sides else []
-    lacking = [(reason, own.remedy) for own in needs if (reason := own.lacks(body))]
-    if body.side not in one.sides:
-        found = [one.missing(f"there is none on side {body.side}", "")]
-    elif lacking:
-        reasons, remedies = zip(*lacking, strict=True)
-        found = [one.missing(_told_once(reasons), _told_once(remedies))]
-    else:
-        # Of our own metrics an error is a defect, which its traceback finds.
-        is_ours = one.compute.__module__.startswith(f"{_FOLDER}.")
-        with nullcontext() if is_ours else foreign(one.place, "computing it"), aside():
-            found = list(one.compute(body))
     yielded = set()
     for number in found:
         if not isinstance(number, Number):
@@ -464,13 +431,8 @@ def computed(one: Metric, body: Body) -> Iterator[Number]:
             raise InputError(
                 f"{one.place}: {name} is in {number.estimate.unit!r}, declared is {unit!r}"
             )
-        yield replace(
-            number,
-            name=one.name_on(body.side, number.name),
-            group=one.group,
-            policy=body.policy,
-            side=body.side,
-        )
+        told = one.name_on(side, number.name)
+        yield replace(number, name=told, group=one.group, policy=policy, side=side)
 
 
 def _check_parts(one: Metric, number: Number) -> None:
