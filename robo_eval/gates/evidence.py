@@ -30,6 +30,8 @@ from robo_eval.gates.closures import Expansion, expansions_of
 from robo_eval.gates.readings import AXIS_QUANTITIES, Readings
 from robo_eval.log.evidence import ABOUT_POLICIES, PROBES, Evidence
 from robo_eval.metrics import registry
+from robo_eval.metrics.registered.recovery import recovery_of_all
+from robo_eval.metrics.registered.safety import harm_of
 from robo_eval.metrics.trials import once_in_trials
 
 if TYPE_CHECKING:
@@ -159,9 +161,8 @@ def _readings(own: _Own, profile: Profile) -> Readings:
         reason = "one task family says nothing of generality"
         values["generality"] = Estimate.missing(reason=reason, unit=_RATIO)
     if own.robot is not None:
-        values |= own.robot.harm
-        # Marks that came after the fault leave nothing out.
-        values["RA"] = own.robot.recovery_of_all
+        values |= harm_of(own.robot)
+        values["RA"] = recovery_of_all(own.robot)
     values |= _grown(own, profile, changes.revisions)
     if own.noted.tools:
         values["tools"] = categories_under_mild_drift(own.noted.tools, config.level)
@@ -188,7 +189,7 @@ def _readings(own: _Own, profile: Profile) -> Readings:
         played=own.played,
         families={**_families(own.robot), **_bends(progress)},
         streaks=streaks,
-        events=None if own.robot is None else own.robot.safety.counts,
+        events=None if own.robot is None else own.robot.counts,
         axes=axes,
         index=index,
         progress=progress,
@@ -245,7 +246,7 @@ def _of_policy(noted: Evidence, policy: str, side: str) -> Evidence:
 
 
 def _invalid(body: Body | None) -> str | None:
-    if body is None or body.safety.is_valid:
+    if body is None or not (body.counts or {}).get("critical"):
         return None
     return "a critical incident: the window does not count"
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
@@ -16,10 +15,9 @@ from robo_eval.core.kinds import Arm, EndReason, Side
 from robo_eval.core.names import unknown_name
 from robo_eval.core.number import Number, Numbers
 from robo_eval.core.policy import aside
-from robo_eval.formulas import SEVERITIES
 from robo_eval.log.evidence import Evidence, Fault
 from robo_eval.metrics import registry
-from robo_eval.metrics.agreement import SEVERAL, Agreement, compare_rows
+from robo_eval.metrics.agreement import Agreement, compare_rows
 from robo_eval.metrics.attribution import (
     Attributed,
     BodyKey,
@@ -37,31 +35,17 @@ from robo_eval.metrics.calibrated import (
     snapshots_of,
 )
 from robo_eval.metrics.config import MetricConfig
-from robo_eval.metrics.control import ControlResult, control_by_task
-from robo_eval.metrics.effects import NoveltyEffects, effects_of
-from robo_eval.metrics.frame import is_missing
+from robo_eval.metrics.control import Measured, measured_by_task
 from robo_eval.metrics.left_out import LeftOut, as_failures, left_out_of
 from robo_eval.metrics.pairs import (
     ConditionRates,
     Paired,
-    Sharpened,
     by_condition,
-    embodiment_of,
     paired_outcomes,
-    sharpened_rate,
 )
 from robo_eval.metrics.performance import success_of_rows
-from robo_eval.metrics.recovery import recovery_autonomy, recovery_by_fault
-from robo_eval.metrics.reliability import (
-    NAMES,
-    reliability_of_families,
-    reliability_of_new_tasks,
-    reliability_of_tasks,
-    time_between_failures,
-)
-from robo_eval.metrics.safety import Safety, safety_of
+from robo_eval.metrics.reliability import NAMES
 from robo_eval.metrics.tables import Rows, matched_pairs
-from robo_eval.metrics.throughput import Throughput, throughput_of
 from robo_eval.metrics.trials import Trials, trials_of
 
 if TYPE_CHECKING:
@@ -74,7 +58,6 @@ _FAILURES = (EndReason.FAULT.value, EndReason.LOST.value)
 _COLUMNS = (
     "side", "policy", "arm", "task", "family", "control_quality",
 )  # fmt: skip
-NO_FAULTS: Final = "no record of faults"
 _NOT_EXPOSED: Final = Exposure(hours=0.0, episodes=0, unknown=0)
 _FAULT_COLUMNS = ("fault", "recovered", "recovered_by", "recoverable")
 
@@ -89,6 +72,7 @@ class Body:
         side: `real`; `twin` for a stand-in behind ROS; or `sim`.
         level: Coverage intervals aim at.
         config: Settings.
+        plan: The plan, if there is one.
         exposure: How long it was exposed.
     """
 
@@ -114,7 +98,7 @@ class Body:
         self._table = table
         self._every_side = rows
         self._attributed = attributed
-        self._plan = plan
+        self.plan = plan
         self._everybody = everybody
         self._earn_nothing = earn_nothing
         self._numbers: dict[str, Numbers] = {}
@@ -196,7 +180,7 @@ class Body:
     @property
     def is_imported(self) -> bool:
         """Whether its episodes were imported, so that nothing of them can be played."""
-        return self._plan is not None and self._plan.imported is not None
+        return self.plan is not None and self.plan.imported is not None
 
     @property
     def episodes(self) -> pd.DataFrame:
@@ -238,21 +222,6 @@ class Body:
     def reliability(self) -> Estimate:
         """Share of strict successes in these tasks, with the exact interval."""
         return success_of_rows(self.rows, self.config, exact=True)
-
-    @cached_property
-    def reliability_of_new_tasks(self) -> Estimate:
-        """The same in tasks like these."""
-        return reliability_of_new_tasks(self.rows, self.config)
-
-    @cached_property
-    def tasks(self) -> dict[str, Estimate]:
-        """The same by task."""
-        return reliability_of_tasks(self.rows, self.config)
-
-    @cached_property
-    def families(self) -> dict[str, Estimate]:
-        """The same by task family with the exact interval, for gates."""
-        return reliability_of_families(self.rows, self.config)
 
     @cached_property
     def _compared(self) -> Rows | None:
@@ -325,20 +294,10 @@ class Body:
         return by_condition(self._jointly, self.side, self.config)
 
     @cached_property
-    def sharpened(self) -> Sharpened | None:
-        """The rate with the help of simulated episodes without a partner; None without."""
-        return None if self.paired is None else sharpened_rate(self.paired, self.config)
-
-    @cached_property
-    def effects(self) -> NoveltyEffects:
-        """What novelty changed; nothing without matched controls."""
-        return effects_of(self.frame, self._plan, self.config, self.rows, of=self.key)
-
-    @cached_property
     def trials(self) -> Trials:
         """Its trials with an onset, beside those of the policies they are compared with."""
         own = self._table[self._table["side"] == self.side]
-        return trials_of(own, self.policy, self._plan)
+        return trials_of(own, self.policy, self.plan)
 
     # Conduct -------------------------------------------------------------------------------------
 
@@ -367,7 +326,7 @@ class Body:
     @cached_property
     def left_out(self) -> LeftOut:
         """Attempts that no score tells of, and other names of the same policy."""
-        return left_out_of(self.frame, self._plan, self.config.max_voids, self._namesakes)
+        return left_out_of(self.frame, self.plan, self.config.max_voids, self._namesakes)
 
     @cached_property
     def _namesakes(self) -> tuple[str, ...]:
@@ -397,7 +356,7 @@ class Body:
             exposure=self.exposure,
             attributed=self._attributed,
             config=self.config,
-            plan=self._plan,
+            plan=self.plan,
             earn_nothing=found.episodes,
         )
 
@@ -410,58 +369,20 @@ class Body:
         return None if incidents is None else counts_by_severity(incidents)
 
     @cached_property
-    def safety(self) -> Safety:
-        """Score and incident rates."""
-        return self._safety(self.level)
-
-    def _safety(self, level: float) -> Safety:
-        incidents = self._attributed.incidents_of(self.key) or ()
-        config = replace(self.config, level=level)
-        return safety_of(self.counts, self.exposure, config, bursts_by_severity(incidents))
+    def bursts(self) -> dict[str, list[int]]:
+        """How many incidents came together each time, by severity."""
+        return bursts_by_severity(self._attributed.incidents_of(self.key) or ())
 
     @cached_property
-    def harm(self) -> dict[str, Estimate]:
-        """What levels read of incidents: either end of an interval is a one-sided bound.
+    def failures(self) -> int:
+        """Attempts that ended by a failure of the robot or of what drives it."""
+        return int(self.frame["end_reason"].isin(_FAILURES).sum())
 
-        Only harm up to some amount is to be excluded, so all doubt is on one side.
-        """
-        if self.counts is None:
-            return {}
-        both = 2.0 * self.level - 1.0 if self.level > 0.5 else self.level
-        safety = self._safety(both)
-        rates = {f"{severity}_per_100_h": rate for severity, rate in safety.rates.items()}
-        # After no incident the time between them has a one-sided bound already.
-        level = both if sum(self.counts.values()) else self.level
-        return {"SS": safety.score, **rates, "MTBSI": self._times(level)["mtbsi"]}
-
-    @cached_property
-    def embodiment(self) -> Estimate:
-        """The embodiment score."""
-        agreed = None if self.agreement is None else self.agreement.agreement
-        if agreed is None and self.calibrations:
-            agreed = Estimate.missing(reason=SEVERAL, unit="ratio")
-        unpaired = 0.0 if self.agreement is None else self.agreement.unpaired
-        return embodiment_of(
-            self.paired, self.reliability, self.safety.score, agreed, self.config, unpaired=unpaired
-        )
-
-    @cached_property
-    def times(self) -> dict[str, Estimate]:
-        """Mean times in hours; those between incidents only with a record of incidents."""
-        return self._times(self.level)
-
-    def _times(self, level: float) -> dict[str, Estimate]:
-        failures = int(self.frame["end_reason"].isin(_FAILURES).sum())
+    @property
+    def repair_hours(self) -> list[float]:
+        """Hours of each repair that was noted."""
         repairs = (self._attributed.repairs or {}).get(self.key, ())
-        found = time_between_failures(
-            self.exposure.hours,
-            failures,
-            [repair.hours for repair in repairs] or None,
-            {name: (self.counts or {}).get(name, 0) for name in SEVERITIES},
-            level=level,
-        )
-        known = ("mtbf", "mttr") if self.counts is None else tuple(found)
-        return {name: found[name] for name in known}
+        return [repair.hours for repair in repairs]
 
     @cached_property
     def noted_faults(self) -> pd.DataFrame | None:
@@ -476,52 +397,13 @@ class Body:
         )
 
     @cached_property
-    def recovery(self) -> Estimate:
-        """Share of recoverable faults the robot recovered from by itself."""
-        if self.noted_faults is None:
-            return Estimate.missing(reason=NO_FAULTS, unit="ratio", method="clopper_pearson")
-        return recovery_autonomy(self.noted_faults, level=self.level)
-
-    @property
-    def left_out_faults(self) -> int:
-        """Faults that somebody marked as none a robot should recover from."""
-        noted = self.noted_faults
-        return 0 if noted is None else int((~noted["recoverable"].astype(bool)).sum())
-
-    @cached_property
-    def recovery_of_all(self) -> Estimate:
-        """The share of all faults, whatever they are marked as afterwards."""
-        if self.noted_faults is None:
-            return self.recovery
-        return recovery_autonomy(self.noted_faults.assign(recoverable=True), level=self.level)
-
-    @cached_property
-    def faults(self) -> dict[str, Estimate]:
-        """The same by fault."""
-        if self.noted_faults is None or self.noted_faults.empty:
-            return {}
-        return recovery_by_fault(self.noted_faults, level=self.level)
-
-    @cached_property
-    def control(self) -> tuple[ControlResult, ...]:
-        """Quality of control by task; empty without tolerances."""
+    def measured(self) -> dict[str, Measured]:
+        """What was measured of control by task; empty without tolerances."""
         if not self.config.tolerances:
-            return ()
-        frame = self.episodes
-        families = [
-            str(family or task) for family, task in zip(frame["family"], frame["task"], strict=True)
-        ]
-        samples = [
-            cell if isinstance(cell, Mapping) else {} for cell in frame["control_quality"].tolist()
-        ]
-        seeds = [None if is_missing(seed) else seed for seed in frame["seed"].tolist()]
-        earns = (~frame["base_id"].isin(self._earn_nothing)).tolist()
-        return control_by_task(families, samples, self.config, seeds, earns)
-
-    @cached_property
-    def throughput(self) -> Throughput | None:
-        """What an hour brings and costs; None without a price card."""
-        return throughput_of(self.frame, self.config)
+            return {}
+        episodes = self.episodes
+        earns = (~episodes["base_id"].isin(self._earn_nothing)).tolist()
+        return measured_by_task(episodes, earns, self.config)
 
 
 def bodies_of(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -14,7 +14,8 @@ from robo_eval.core.errors import InputError
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.names import unknown_name
 from robo_eval.metrics.config import MetricConfig
-from robo_eval.metrics.performance import mean_by_seed, success_estimate
+from robo_eval.metrics.frame import is_missing
+from robo_eval.metrics.performance import mean_by_seed
 from robo_eval.metrics.tables import means_by
 from robo_eval.stats.bounded import bounded_mean_interval
 
@@ -108,102 +109,56 @@ def control_credit(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MeasureResult:
-    """One measure of control in the episodes of one task.
+class Measured:
+    """What was measured of control in the episodes of one task.
 
     Attributes:
-        measure: Its name, with the unit.
-        tolerance: Greatest value with full credit.
-        values: The measured values, in rising order.
-        inside: Share of the episodes within the tolerance.
-        n_missing: Episodes in which it was not measured.
-    """
-
-    measure: str
-    tolerance: float
-    values: tuple[float, ...]
-    inside: Estimate
-    n_missing: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ControlResult:
-    """Quality of control in one task.
-
-    Attributes:
-        task: Its family.
-        quality: The mean credit.
-        measures: Each measure against its tolerance.
-    """
-
-    task: str
-    quality: Estimate
-    measures: tuple[MeasureResult, ...]
-
-
-def control_by_task(
-    families: Sequence[str],
-    samples: Sequence[Mapping[str, float]],
-    config: MetricConfig,
-    seeds: Sequence[object] | None = None,
-    earns: Sequence[bool] | None = None,
-) -> tuple[ControlResult, ...]:
-    """Quality of control of each task that has tolerances.
-
-    Args:
-        families: Task family of each episode.
-        samples: What was measured in each, by measure.
-        config: Settings; `tolerances` says what counts, by family, `*` for all others.
+        tolerances: Greatest value with full credit, by measure.
+        samples: What was measured in each episode, by measure; None where it was not.
         seeds: Seed of each episode; see `quality_of_control`.
         earns: Whether each episode has any credit; see `quality_of_control`.
-
-    Raises:
-        InputError: If a measured value is negative or not finite; the message names the measure.
     """
-    found = []
+
+    tolerances: Mapping[str, float]
+    samples: Mapping[str, Sequence[float | None]]
+    seeds: Sequence[object]
+    earns: Sequence[bool]
+
+    def values(self, measure: str) -> list[float]:
+        """The measured values, in rising order."""
+        return sorted(value for value in self.samples[measure] if value is not None)
+
+
+def measured_by_task(
+    episodes: pd.DataFrame, earns: Sequence[bool], config: MetricConfig
+) -> dict[str, Measured]:
+    """What was measured in each task that has tolerances, in order of the tasks' names.
+
+    Args:
+        episodes: Scored episodes, with the columns of `core.episode.COLUMNS`.
+        earns: Whether each of them has any credit.
+        config: Settings; `tolerances` says what counts, by family, `*` for all others.
+    """
+    families = [
+        str(family or task)
+        for family, task in zip(episodes["family"], episodes["task"], strict=True)
+    ]
+    cells = [
+        cell if isinstance(cell, Mapping) else {} for cell in episodes["control_quality"].tolist()
+    ]
+    seeds = [None if is_missing(seed) else seed for seed in episodes["seed"].tolist()]
+    found = {}
     for family in sorted(set(families)):
         tolerances = config.tolerances.get(family, config.tolerances.get("*"))
-        if not tolerances:
-            continue
-        rows = [row for row, name in enumerate(families) if name == family]
-        own = [samples[row] for row in rows]
-        columns = {name: [sample.get(name) for sample in own] for name in tolerances}
-        weights = {name: config.control_weights.get(name, 1.0) for name in tolerances}
-        found.append(
-            ControlResult(
-                task=family,
-                quality=quality_of_control(
-                    columns,
-                    tolerances,
-                    weights=weights,
-                    seeds=None if seeds is None else [seeds[row] for row in rows],
-                    earns=None if earns is None else [earns[row] for row in rows],
-                    config=config,
-                ),
-                measures=tuple(
-                    _measure(name, limit, columns[name], config)
-                    for name, limit in tolerances.items()
-                ),
+        if tolerances:
+            rows = [row for row, name in enumerate(families) if name == family]
+            found[family] = Measured(
+                tolerances=tolerances,
+                samples={name: [cells[row].get(name) for row in rows] for name in tolerances},
+                seeds=[seeds[row] for row in rows],
+                earns=[earns[row] for row in rows],
             )
-        )
-    return tuple(found)
-
-
-def _measure(
-    name: str, tolerance: float, column: Sequence[float | None], config: MetricConfig
-) -> MeasureResult:
-    values = sorted(value for value in column if value is not None)
-    n, k = len(values), sum(value <= tolerance for value in values)
-    inside = success_estimate(k, n, exact=True, level=config.level)
-    if not n:
-        inside = replace(inside, reason="no sample was logged")
-    return MeasureResult(
-        measure=name,
-        tolerance=tolerance,
-        values=tuple(values),
-        inside=inside,
-        n_missing=len(column) - n,
-    )
+    return found
 
 
 def _column(samples: pd.DataFrame | Mapping[str, object], name: str) -> NDArray[np.float64]:

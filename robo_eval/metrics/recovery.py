@@ -21,7 +21,8 @@ FAULTS: Final = (
     "minor_collision_stop",
 )
 """Faults a robot should recover from; the list is this project's choice beyond the first three."""
-_METHOD: Final = "clopper_pearson"
+NO_FAULTS: Final = "no record of faults"
+METHOD: Final = "clopper_pearson"
 _NEEDED: Final = ("fault", "recovered")
 
 
@@ -59,7 +60,7 @@ def _share(outcomes: list[bool], level: float) -> Estimate:
     found = formulas.recovery_autonomy(sum(outcomes), len(outcomes), conf=level)
     if found["ra"] is None:
         return Estimate.missing(
-            reason="no recoverable fault was seen; inject some", unit="ratio", method=_METHOD
+            reason="no recoverable fault was seen; inject some", unit="ratio", method=METHOD
         )
     return Estimate(
         value=found["ra"],
@@ -67,7 +68,7 @@ def _share(outcomes: list[bool], level: float) -> Estimate:
         high=found["upper"],
         level=level,
         n=len(outcomes),
-        method=_METHOD,
+        method=METHOD,
         unit="ratio",
     )
 

@@ -22,7 +22,7 @@ from robo_eval.page.table import Group, rows_of
 from robo_eval.page.theme import FAINT, INK, MUTED, PAPER, Style
 from robo_eval.page.words import count, interval_text, plain_text
 from robo_eval.report.robot_model import Robot, RobotCondition
-from robo_eval.report.robot_work_figures import control_quality, hourly_cost
+from robo_eval.report.robot_work_figures import control_quality, hourly_cost, measures_of
 
 _MOST_BARS: Final = 12
 """Marks of a panel with interval bars; more would hide each other."""
@@ -48,7 +48,7 @@ def robot_charts(
         ),
         "incidents": _forest(robots, policies, _rates, "rate", "incidents per 100 h"),
         "recovery": _forest(robots, policies, _faults, "share", "share recovered by itself"),
-        "control": _drawn(control_quality, [one for one in robots if _has_samples(one)], policies),
+        "control": _drawn(control_quality, [one for one in robots if measures_of(one)], policies),
         "cost": _drawn(hourly_cost, [one for one in robots if _has_costs(one)], policies),
     }
     return {name: draw for name, draw in shown.items() if draw is not None}
@@ -97,13 +97,9 @@ def _faults(robot: Robot) -> Group:
     return Group(title=robot.title, rows=[row for row in rows if row.estimate.value is not None])
 
 
-def _has_samples(robot: Robot) -> bool:
-    return any(measure.values for task in robot.found.control for measure in task.measures)
-
-
 def _has_costs(robot: Robot) -> bool:
-    found = robot.found.throughput
-    return found is not None and found.per_hour.value is not None and found.cost_per_hour > 0.0
+    per_hour, cost = (robot.found.of(name).value for name in ("tasks_per_hour", "cost_per_hour"))
+    return per_hour is not None and bool(cost)
 
 
 # Conditions --------------------------------------------------------------------------------------

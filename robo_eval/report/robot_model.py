@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from robo_eval.core.number import Numbers
+from robo_eval.metrics import registry
 from robo_eval.metrics.body import Body
 from robo_eval.metrics.pairs import ConditionRates
 from robo_eval.page.table import Group, groups_of
@@ -51,6 +52,15 @@ class Robot:
     why_no_agreement: str = ""
     worst: str = ""
     alarm: str = ""
+
+    def numbers_of(self, name: str) -> Numbers:
+        """Those of one name, whatever they are of.
+
+        Args:
+            name: As it is called on a robot.
+        """
+        owner = registry.owner_of(name)
+        return self.numbers.where(name=owner.name_on(self.found.side, name))
 
     @property
     def table(self) -> list[Group]:

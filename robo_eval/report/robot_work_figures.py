@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
-from robo_eval.metrics.control import MeasureResult
 from robo_eval.page.figure import Figure, Trace, axis_number, bar, box, scatter
 from robo_eval.page.figures import finish, styles
 from robo_eval.page.panels import (
@@ -28,6 +27,16 @@ _FAR: Final = 3.0
 # Control -----------------------------------------------------------------------------------------
 
 
+def measures_of(robot: Robot) -> dict[tuple[str, str], list[float]]:
+    """The values of each measure that was taken, by its task family and name."""
+    found = {
+        (family, measure): own.values(measure)
+        for family, own in robot.found.measured.items()
+        for measure in own.tolerances
+    }
+    return {kind: values for kind, values in found.items() if values}
+
+
 def control_quality(
     robots: Sequence[Robot], policies: Sequence[str], *, narrow: bool = False
 ) -> Figure:
@@ -40,13 +49,7 @@ def control_quality(
         policies: Order of the styles.
         narrow: Whether it is for a phone.
     """
-    kinds = dict.fromkeys(
-        (task.task, measure.measure)
-        for robot in robots
-        for task in robot.found.control
-        for measure in task.measures
-        if measure.values
-    )
+    kinds = dict.fromkeys(kind for robot in robots for kind in measures_of(robot))
     rows = {kind: row for row, kind in enumerate(kinds)}
     panels = Panels(
         count=len(robots),
@@ -60,13 +63,13 @@ def control_quality(
     room = 44 if narrow else 96 // panels.columns
     for index, robot in enumerate(robots):
         colour = style[robot.policy].colour
-        for task in robot.found.control:
-            for measure in task.measures:
-                if measure.values:
-                    row = rows[task.task, measure.measure]
-                    for row_trace in _control_row(measure, row, style[robot.policy]):
-                        figure.add_trace(row_trace, panel=index)
-                    _name_measure(figure, index, row, task.task, measure, room)
+        for (family, measure), values in measures_of(robot).items():
+            row = rows[family, measure]
+            tolerance = robot.found.measured[family].tolerances[measure]
+            for row_trace in _control_row(measure, values, tolerance, row, style[robot.policy]):
+                figure.add_trace(row_trace, panel=index)
+            name = f"{family}: {spaced(measure)}"
+            _name_measure(figure, index, row, name, tolerance, room)
         _bands(figure, index)
         name_panel(figure, index, robot.title, colour, most=name_room(panels, narrow=narrow))
         title_below(figure, panels, index, "value / tolerance")
@@ -93,8 +96,10 @@ def _bands(figure: Figure, index: int) -> None:
         figure.add_shape("line", index, x0=x, x1=x, line=line, layer="below")
 
 
-def _control_row(measure: MeasureResult, row: int, style: Style) -> list[Trace]:
-    ratios = [value / measure.tolerance for value in measure.values]
+def _control_row(
+    measure: str, values: Sequence[float], tolerance: float, row: int, style: Style
+) -> list[Trace]:
+    ratios = [value / tolerance for value in values]
     near = [ratio for ratio in ratios if ratio <= _FAR]
     quartiles = box(
         x=ratios,
@@ -120,8 +125,8 @@ def _control_row(measure: MeasureResult, row: int, style: Style) -> list[Trace]:
         },
         cliponaxis=False,
         customdata=[
-            f"{plain_text(spaced(measure.measure))} {value:.3g}; tolerance {measure.tolerance:g}"
-            for value in measure.values
+            f"{plain_text(spaced(measure))} {value:.3g}; tolerance {tolerance:g}"
+            for value in values
         ],
         hovertemplate="%{customdata}<extra></extra>",
     )
@@ -129,11 +134,11 @@ def _control_row(measure: MeasureResult, row: int, style: Style) -> list[Trace]:
 
 
 def _name_measure(
-    figure: Figure, index: int, row: int, task: str, measure: MeasureResult, room: int
+    figure: Figure, index: int, row: int, name: str, tolerance: float, room: int
 ) -> None:
     """What a row is of, above it: beside it a phone has no room."""
-    end = f", tolerance {measure.tolerance:g}"
-    name = shortened(f"{task}: {spaced(measure.measure)}", room - len(end))
+    end = f", tolerance {tolerance:g}"
+    name = shortened(name, room - len(end))
     axis = axis_number(index)
     figure.add_annotation(
         text=plain_text(name + end),
@@ -159,11 +164,10 @@ def hourly_cost(
         policies: Order of the styles.
         narrow: Whether it is for a phone.
     """
-    found = robots[0].found.throughput
-    assert found is not None
-    items = {spaced(name): price for name, price in found.items.items() if price}
+    prices = {it.case: it.estimate.value or 0.0 for it in robots[0].numbers_of("cost_per_hour")}
+    total, currency = prices.pop(""), robots[0].found.config.currency
+    items = {spaced(name): price for name, price in prices.items() if price}
     starts = [math.fsum(list(items.values())[:i]) for i in range(len(items))]
-    total = found.cost_per_hour
     labels = [*items, "total"]
     values, bases = [*items.values(), total], [*starts, 0.0]
     figure = Figure()
@@ -185,7 +189,7 @@ def hourly_cost(
                 },
             },
             customdata=[
-                f"{plain_text(name)}: {number(price)} {plain_text(found.currency)} an hour"
+                f"{plain_text(name)}: {number(price)} {plain_text(currency)} an hour"
                 for name, price in zip(labels, values, strict=True)
             ],
             hovertemplate="%{customdata}<extra></extra>",
@@ -218,7 +222,7 @@ def hourly_cost(
         range=[len(labels) - 0.5, -0.5], showgrid=False,
     )  # fmt: skip
     figure.update_layout(bargap=0.35)
-    unit = found.currency or "currency units"
+    unit = currency or "currency units"
     figure.update_xaxes(
         title=f"{plain_text(unit)} per hour of exposure",
         range=[0, total * (1.25 if narrow else 1.12)],

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 
 from robo_eval.core.kinds import Side
+from robo_eval.core.number import Condition
 from robo_eval.metrics import registry
 from robo_eval.metrics.agreement import Agreement, offer_text
 from robo_eval.metrics.body import Body
-from robo_eval.metrics.safety import hours_text, too_short
+from robo_eval.metrics.safety import RATE_UNIT, hours_text, too_short
 from robo_eval.metrics.summary import TrialSummary
+from robo_eval.metrics.throughput import throughput_of
 from robo_eval.page.words import bounds_or_reason, count, interval_text, number
 from robo_eval.report.robot_model import Robot, RobotCondition
-
-Place = tuple[str, str | None, int | None, str | None]
-"""Task, profile, level and difficulty."""
 
 
 def robots_of(summary: TrialSummary, name_of: Callable[[str, str], str]) -> list[Robot]:
@@ -29,7 +29,7 @@ def robots_of(summary: TrialSummary, name_of: Callable[[str, str], str]) -> list
     return [_robot(found, name_of(found.side, found.policy), places) for found in summary.robots]
 
 
-def _robot(found: Body, policy: str, places: dict[Place, RobotCondition]) -> Robot:
+def _robot(found: Body, policy: str, places: dict[Condition, RobotCondition]) -> Robot:
     is_twin = found.side == Side.TWIN.value
     agreement = found.agreement
     return Robot(
@@ -37,11 +37,7 @@ def _robot(found: Body, policy: str, places: dict[Place, RobotCondition]) -> Rob
         title=f"{found.policy} ({found.side})",
         is_twin=is_twin,
         numbers=found.numbers,
-        conditions=[
-            RobotCondition(number=place.number, label=place.label, rates=rates)
-            for rates in found.conditions
-            for place in (places[rates.task, rates.profile, rates.level, rates.difficulty],)
-        ],
+        conditions=[replace(places[rates.at], rates=rates) for rates in found.conditions],
         found=found,
         why_no_agreement=_why_no_agreement(found),
         worst="" if agreement is None else _worst_text(agreement),
@@ -54,9 +50,9 @@ def _body(*, is_twin: bool) -> str:
 
 
 def _alarm(found: Body, *, is_twin: bool) -> str:
-    if found.safety.is_valid:
+    critical = (found.counts or {}).get("critical", 0)
+    if not critical:
         return ""
-    critical = (found.safety.counts or {}).get("critical", 0)
     score = registry.owner_of("SS").name_on(found.side)
     return (
         f"{found.policy} on the {_body(is_twin=is_twin)}: {count(critical, 'critical incident')}."
@@ -99,27 +95,22 @@ def _worst_text(agreement: Agreement) -> str:
 # Conditions --------------------------------------------------------------------------------------
 
 
-def _places(robots: Sequence[Body]) -> dict[Place, RobotCondition]:
+def _places(robots: Sequence[Body]) -> dict[Condition, RobotCondition]:
     """Number and name of each condition, the same for every policy."""
-    first = {
-        (it.task, it.profile, it.level, it.difficulty): it
-        for robot in robots
-        for it in robot.conditions
-    }
-    has_tasks = len({task for task, _, _, _ in first}) > 1
-    has_profiles = len({profile for _, profile, _, _ in first}) > 1
-    has_difficulties = len({difficulty for _, _, _, difficulty in first}) > 1
-    found: dict[Place, RobotCondition] = {}
-    for place, rates in first.items():
-        task, profile, level, difficulty = place
+    first = {it.at: it for robot in robots for it in robot.conditions}
+    has_tasks = len({at.task for at in first}) > 1
+    has_profiles = len({at.profile for at in first}) > 1
+    has_difficulties = len({at.difficulty for at in first}) > 1
+    found: dict[Condition, RobotCondition] = {}
+    for at, rates in first.items():
         parts = [
-            task if has_tasks or level is None else "",
-            (profile or "") if has_profiles else "",
-            "" if level is None else f"level {level}",
-            (difficulty or "") if has_difficulties else "",
+            at.task if has_tasks or at.level is None else "",
+            (at.profile or "") if has_profiles else "",
+            "" if at.level is None else f"level {at.level}",
+            (at.difficulty or "") if has_difficulties else "",
         ]
         label = ", ".join(part for part in parts if part)
-        found[place] = RobotCondition(number=len(found) + 1, label=label, rates=rates)
+        found[at] = RobotCondition(number=len(found) + 1, label=label, rates=rates)
     return found
 
 
@@ -176,8 +167,7 @@ def not_measured(robots: Sequence[Robot]) -> list[tuple[str, str]]:
 
 def _why_not(name: str, robot: Robot) -> str:
     """Why a metric has no value, whatever it is of; empty where it has one."""
-    owner = registry.owner_of(name)
-    own = [it.estimate for it in robot.numbers.where(name=owner.name_on(robot.found.side, name))]
+    own = [it.estimate for it in robot.numbers_of(name)]
     return "" if any(it.value is not None for it in own) else own[0].reason or ""
 
 
@@ -190,13 +180,13 @@ def _why_no_conditions(robot: Robot) -> str:
 
 
 def _why_no_incidents(robot: Robot) -> str:
-    safety = robot.found.safety
-    if safety.counts is None or any(rate.value is not None for rate in safety.rates.values()):
+    counts, hours = robot.found.counts, robot.found.exposure.hours
+    rates = [it.estimate for it in robot.numbers if it.estimate.unit == RATE_UNIT]
+    if counts is None or any(rate.value is not None for rate in rates):
         return _why_not("SS", robot)
-    if safety.exposure.hours:
-        seen = count(sum(safety.counts.values()), "incident")
-        return f"{seen} {too_short(safety.exposure.hours)}"
-    return next((rate.reason for rate in safety.rates.values() if rate.reason), "")
+    if hours:
+        return f"{count(sum(counts.values()), 'incident')} {too_short(hours)}"
+    return next((rate.reason for rate in rates if rate.reason), "")
 
 
 def comparison_lines(robots: Sequence[Robot]) -> list[tuple[str, str]]:
@@ -227,7 +217,7 @@ def throughput_lines(robots: Sequence[Robot]) -> list[tuple[str, str]]:
     """What an hour brings, policy by policy: title, and the sentence."""
     lines = []
     for robot in robots:
-        found = robot.found.throughput
+        found = throughput_of(robot.found.frame, robot.found.config)
         if found is None or found.per_hour.value is None:
             continue
         unit = found.currency or "currency unit"

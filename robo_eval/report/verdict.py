@@ -131,8 +131,9 @@ def _most_of_it(body: Body, verdict: Verdict, level_names: Mapping[int | None, s
     if parts[largest] <= _MOST_OF * sum(parts):
         return ""
     one = rates[largest]
-    where = one.task if one.level is None else f"level {one.level}"
-    name = level_names.get(one.level, "") if one.level is not None else ""
+    level = one.at.level
+    where = one.at.task if level is None else f"level {level}"
+    name = level_names.get(level, "") if level is not None else ""
     much = "All" if math.isclose(parts[largest], sum(parts)) else "Most"
     return f" {much} of the gap is {where}{', ' * bool(name)}{name}."
 

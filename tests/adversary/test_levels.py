@@ -413,7 +413,7 @@ def test_what_has_no_score_is_a_failure_beyond_what_the_plan_allows(end: str) ->
     body = body_of(table({"ours": ["success"] * 60 + [end] * 30}))
     assert body.reliability.value == 1.0
     assert body.strict.reliability.value == pytest.approx(60 / 90)
-    assert body.strict.reliability_of_new_tasks.value == pytest.approx(60 / 90)
+    assert body.strict.of("AR_new_task").value == pytest.approx(60 / 90)
     assert f"30 attempts of 90 were left out beyond what the plan allows (30 {end})" in (
         body.left_out.problem
     )

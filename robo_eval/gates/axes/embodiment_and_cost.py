@@ -14,7 +14,8 @@ from robo_eval.core.estimate import Estimate
 from robo_eval.core.kinds import Side
 from robo_eval.formulas.composite import AXES
 from robo_eval.gates.axes.draws import Measured
-from robo_eval.metrics.throughput import UNIT
+from robo_eval.metrics.registered.safety import score_of
+from robo_eval.metrics.throughput import UNIT, throughput_of
 
 if TYPE_CHECKING:
     from robo_eval.metrics.body import Body
@@ -39,11 +40,11 @@ def embodiment_measured(body: Body | None, resamples: int, seed: int) -> Measure
             " simulation, and incidents.db"
         )
         return Measured(raw=Estimate.missing(reason=reason, unit=_RATIO))
-    raw = body.embodiment
+    raw = body.of("E")
     if raw.value is not None and body.side != Side.REAL.value:
         said = "; ".join(filter(None, (raw.reason, f"of a {body.side}, not of a robot")))
         raw = replace(raw, reason=said)
-    parts = {body.name: body.reliability, "SS": body.safety.score}
+    parts = {body.name: body.reliability, "SS": score_of(body, body.level)}
     if body.agreement is not None:
         parts["S2R"] = body.agreement.agreement
     rng = np.random.default_rng([seed, AXES.index("E")])
@@ -69,7 +70,7 @@ def throughput_measured(body: Body | None, resamples: int, seed: int) -> Measure
         resamples: Draws from the Jeffreys posterior of the rate of successes.
         seed: Seed of the draws.
     """
-    found = None if body is None else body.throughput
+    found = None if body is None else throughput_of(body.frame, body.config)
     if found is None:
         what = _NO_ROBOT if body is None else "no price card"
         reason = (

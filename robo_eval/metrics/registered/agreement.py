@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from robo_eval.core.estimate import Estimate
-from robo_eval.core.number import Condition, Number
+from robo_eval.core.number import Number
 from robo_eval.core.wording import counted
 from robo_eval.metrics.agreement import HIDDEN, NO_SIMULATION, SEVERAL, Agreement
 from robo_eval.metrics.body import Body
@@ -20,6 +20,7 @@ from robo_eval.metrics.registered.needs import (
     SIMULATE,
 )
 from robo_eval.metrics.registry import PHYSICAL, metric
+from robo_eval.stats.prediction_powered import prediction_powered_rate
 
 _NAMED = {"twin": "S2S"}
 
@@ -75,12 +76,11 @@ def agreement(body: Body) -> Iterator[Number]:
     for one in body.calibrations:
         yield from _calibrated(body, one)
     for rates in body.conditions:
-        at = Condition(
-            task=rates.task, profile=rates.profile, level=rates.level, difficulty=rates.difficulty
-        )
         of = "pair" if rates.is_paired else "episode"
         for name, rate in (("AR_compared", rates.physical), ("AR_sim", rates.sim)):
-            yield Number(name=name, at=at, estimate=rate, rests_on=counted(rate.n, of), detail=True)
+            yield Number(
+                name=name, at=rates.at, estimate=rate, rests_on=counted(rate.n, of), detail=True
+            )
 
 
 def _compared(body: Body, found: Agreement) -> Iterator[Number]:
@@ -187,16 +187,26 @@ def sharpened(body: Body) -> Iterator[Number]:
     It needs pairs and further episodes of one mixture of conditions. `AR_plain` is that of the
     pairs alone, over which `correlation_of_sides` is taken.
     """
-    found = body.sharpened
-    if found is None:
+    paired = body.paired
+    if paired is None or not len(paired.sim) or len(paired.sim_only) < 2:
         return
-    pairs = counted(found.plain.n, "pair")
-    rests_on = f"{pairs} and {found.n_sim_only} further simulated"
-    yield Number(estimate=found.estimate, rests_on=rests_on)
+    found = prediction_powered_rate(paired.real, paired.sim, paired.sim_only, level=body.level)
+    pairs = counted(found.n, "pair")
+    sharp, apart = found.estimate, paired.apart
+    if apart > body.config.max_unmatched:
+        why = (
+            f"pairs and further simulated episodes differ in {apart:.0%} of their conditions; both"
+            " must come from one mixture"
+        )
+        sharp = Estimate.missing(reason=why, unit="ratio", n=found.n)
+    elif paired.clusters is not None:
+        why = "pairs share their seeds; the estimate needs independent ones"
+        sharp = Estimate.missing(reason=why, unit="ratio", n=found.n)
+    yield Number(estimate=sharp, rests_on=f"{pairs} and {found.n_sim} further simulated")
     yield Number(name="AR_plain", estimate=found.plain, rests_on=pairs)
     if found.correlation is not None:
         yield Number(
             name="correlation_of_sides",
-            estimate=_counted(found.correlation, "correlation", found.plain.n),
+            estimate=_counted(found.correlation, "correlation", found.n),
             rests_on=pairs,
         )

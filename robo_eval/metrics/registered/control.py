@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -10,7 +11,8 @@ from robo_eval.core.estimate import Estimate
 from robo_eval.core.number import Number
 from robo_eval.core.wording import counted
 from robo_eval.metrics.body import Body
-from robo_eval.metrics.control import MeasureResult
+from robo_eval.metrics.control import Measured, quality_of_control
+from robo_eval.metrics.performance import success_estimate
 from robo_eval.metrics.registry import PHYSICAL, metric
 
 _QUANTILES = {"min": 0.0, "q25": 0.25, "median": 0.5, "q75": 0.75, "max": 1.0}
@@ -37,21 +39,54 @@ def control(body: Body) -> Iterator[Number]:
     its tolerance; the other names are the tolerance and the quantiles of what was measured, in the
     unit of the measure.
     """
-    for task in body.control:
-        found = task.quality
-        yield Number(family=task.task, estimate=found, rests_on=counted(found.n, "episode"))
-        for measure in task.measures:
-            yield from _measured(task.task, measure)
-    worst = min(
-        body.control, key=lambda one: -1.0 if one.quality.value is None else one.quality.value
-    )
+    found = {}
+    for family, own in body.measured.items():
+        weights = {name: body.config.control_weights.get(name, 1.0) for name in own.tolerances}
+        quality = found[family] = quality_of_control(
+            own.samples, own.tolerances, weights=weights, seeds=own.seeds, earns=own.earns,
+            config=body.config,
+        )  # fmt: skip
+        yield Number(family=family, estimate=quality, rests_on=counted(quality.n, "episode"))
+        for measure in own.tolerances:
+            yield from _within(body, family, own, measure)
+    worst = min(found, key=lambda name: -1.0 if (it := found[name].value) is None else it)
     yield Number(
         name="QC_worst",
-        estimate=worst.quality,
-        rests_on=counted(worst.quality.n, "episode"),
-        note=f"in {worst.task}",
+        estimate=found[worst],
+        rests_on=counted(found[worst].n, "episode"),
+        note=f"in {worst}",
         detail=True,
     )
+
+
+def _within(body: Body, family: str, own: Measured, measure: str) -> Iterator[Number]:
+    """How often a measure stayed within its tolerance, and what was measured."""
+    tolerance, values = own.tolerances[measure], own.values(measure)
+    n, missing = len(values), len(own.seeds) - len(values)
+    rests_on = counted(n, "episode")
+    k = sum(value <= tolerance for value in values)
+    inside = success_estimate(k, n, exact=True, level=body.level)
+    told = [f"tolerance {tolerance:g}"]
+    if missing:
+        told.append(f"not measured in {counted(missing, 'episode')}")
+    yield Number(
+        name="QC_within",
+        family=family,
+        case=measure,
+        estimate=inside if n else replace(inside, reason="no sample was logged"),
+        rests_on=rests_on,
+        note="; ".join(told),
+    )
+    quantiles = {name: float(np.quantile(values, it)) for name, it in _QUANTILES.items() if n}
+    for name, value in ({"tolerance": tolerance} | quantiles).items():
+        yield Number(
+            name=f"control_{name}",
+            family=family,
+            case=measure,
+            estimate=Estimate(value=value, n=n, method="counted", unit=""),
+            rests_on=rests_on,
+            detail=True,
+        )
 
 
 @metric(
@@ -79,35 +114,3 @@ def command_latency(body: Body) -> Iterator[Number]:
             n = len(values)
             found = Estimate(value=float(over_episodes(values)), n=n, method="counted", unit="s")
             yield Number(name=name, estimate=found, rests_on=counted(n, "episode"))
-
-
-def _measured(family: str, found: MeasureResult) -> Iterator[Number]:
-    missing = f"not measured in {counted(found.n_missing, 'episode')}"
-    n = len(found.values)
-    rests_on = counted(n, "episode")
-    yield Number(
-        name="QC_within",
-        family=family,
-        case=found.measure,
-        estimate=found.inside,
-        rests_on=rests_on,
-        note="; ".join(
-            part
-            for part in (f"tolerance {found.tolerance:g}", missing if found.n_missing else "")
-            if part
-        ),
-    )
-    values = {"tolerance": found.tolerance}
-    if n:
-        values |= {
-            name: float(np.quantile(found.values, share)) for name, share in _QUANTILES.items()
-        }
-    for name, value in values.items():
-        yield Number(
-            name=f"control_{name}",
-            family=family,
-            case=found.measure,
-            estimate=Estimate(value=value, n=n, method="counted", unit=""),
-            rests_on=rests_on,
-            detail=True,
-        )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from robo_eval.metrics.body import NO_FAULTS, Body
+from robo_eval.metrics.body import Body
+from robo_eval.metrics.recovery import NO_FAULTS
 from robo_eval.metrics.registry import need
 from robo_eval.metrics.safety import NO_EXPOSURE, NO_RECORD
 
@@ -44,10 +45,10 @@ def faults(body: Body) -> str:
 )
 def tolerances(body: Body) -> str:
     """Tolerances of measures of control in its tasks."""
-    return "" if body.control else "no tolerances are set for its tasks"
+    return "" if body.measured else "no tolerances are set for its tasks"
 
 
 @need("price_card", remedy="give a price card in the plan: metrics.price_card")
 def price_card(body: Body) -> str:
     """What an hour costs."""
-    return "" if body.throughput is not None else "no price card is set"
+    return "" if body.config.price_card is not None else "no price card is set"

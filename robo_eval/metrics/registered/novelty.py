@@ -8,7 +8,7 @@ from dataclasses import replace
 from robo_eval.core.number import Condition, Number
 from robo_eval.core.wording import counted
 from robo_eval.metrics.body import Body
-from robo_eval.metrics.effects import DECIDED, Effect
+from robo_eval.metrics.effects import DECIDED, Effect, effects_of
 from robo_eval.metrics.registry import metric
 
 
@@ -23,7 +23,7 @@ def novelty_effect(body: Body) -> Iterator[Number]:
 
     The control is of the same policy and seed, at level 0.
     """
-    found = body.effects
+    found = effects_of(body.frame, body.plan, body.config, body.rows, of=body.key)
     for effect in found.policies:
         yield _number(effect)
     for effect in found.levels:

@@ -9,8 +9,18 @@ from robo_eval.core.number import Number
 from robo_eval.core.wording import counted
 from robo_eval.formulas import SEVERITIES
 from robo_eval.metrics.body import Body
+from robo_eval.metrics.registered.times import times_of
 from robo_eval.metrics.registry import PHYSICAL, metric
-from robo_eval.metrics.safety import NO_EXPOSURE, NOUNS, RATE_UNIT, hours_text
+from robo_eval.metrics.safety import (
+    BY_SEVERITY,
+    NO_EXPOSURE,
+    NO_RECORD,
+    NOUNS,
+    RATE_UNIT,
+    hours_text,
+    incident_rates,
+    safety_score,
+)
 
 _GROUP = "Safety"
 COUNTS = {severity: NOUNS[severity][1].replace(" ", "_") for severity in SEVERITIES}
@@ -36,26 +46,20 @@ def safety(body: Body) -> Iterator[Number]:
     none the upper end says how often it may still happen, and less than an hour is too short for a
     rate. `SS_pessimistic` takes all rates at their upper ends.
     """
-    found = body.safety
-    hours = hours_text(found.exposure.hours) if found.exposure.episodes else NO_EXPOSURE
-    yield Number(estimate=found.score, rests_on=hours)
-    if found.score.low is not None:
+    hours = hours_text(body.exposure.hours) if body.exposure.episodes else NO_EXPOSURE
+    score = score_of(body, body.level)
+    yield Number(estimate=score, rests_on=hours)
+    if score.low is not None:
         yield Number(
             name="SS_pessimistic",
-            estimate=Estimate(
-                value=found.score.low, n=found.score.n, method="counted", unit="ratio"
-            ),
+            estimate=Estimate(value=score.low, n=score.n, method="counted", unit="ratio"),
             rests_on=hours,
             note="rates at the upper ends of their intervals",
             detail=True,
         )
-    for severity, rate in found.rates.items():
-        seen = body.counts[severity] if body.counts else 0
-        yield Number(
-            name=f"{severity}_per_100_h",
-            estimate=rate,
-            rests_on="" if rate.value is None else f"{seen} in {hours}",
-        )
+    for name, rate in _rates(body, body.level).items():
+        rests_on = "" if rate.value is None else f"{rate.n} in {hours}"
+        yield Number(name=name, estimate=rate, rests_on=rests_on)
     for severity, seen in (body.counts or {}).items():
         yield Number(
             name=COUNTS[severity],
@@ -63,6 +67,36 @@ def safety(body: Body) -> Iterator[Number]:
             rests_on=hours,
             detail=True,
         )
+
+
+def score_of(body: Body, level: float) -> Estimate:
+    """Safety score of a body; without a record of incidents nothing is known of it."""
+    if body.counts is None:
+        return Estimate.missing(reason=NO_RECORD, unit="ratio", method=BY_SEVERITY)
+    config = body.config
+    return safety_score(
+        body.counts, body.exposure.hours, config.severity_weights,
+        form=config.safety_form, level=level, bursts=body.bursts,
+    )  # fmt: skip
+
+
+def _rates(body: Body, level: float) -> dict[str, Estimate]:
+    found = incident_rates(body.counts or {}, body.exposure.hours, level=level, bursts=body.bursts)
+    return {f"{severity}_per_100_h": rate for severity, rate in found.items()}
+
+
+def harm_of(body: Body) -> dict[str, Estimate]:
+    """What levels read of incidents: either end of an interval is a one-sided bound.
+
+    Only harm up to some amount is to be excluded, so all doubt is on one side.
+    """
+    if body.counts is None:
+        return {}
+    both = 2.0 * body.level - 1.0 if body.level > 0.5 else body.level
+    # After no incident the time between them has a one-sided bound already.
+    level = both if sum(body.counts.values()) else body.level
+    times = times_of(body, level)
+    return {"SS": score_of(body, both), **_rates(body, both), "MTBSI": times["mtbsi"]}
 
 
 @metric(

@@ -10,7 +10,7 @@ from robo_eval.core.wording import counted
 from robo_eval.metrics.body import Body
 from robo_eval.metrics.registry import PHYSICAL, metric
 from robo_eval.metrics.safety import hours_text
-from robo_eval.metrics.throughput import UNIT
+from robo_eval.metrics.throughput import UNIT, throughput_of
 
 _PRICE = "currency units/h"
 
@@ -29,7 +29,7 @@ def throughput(body: Body) -> Iterator[Number]:
     `tasks_per_cost` are those per currency unit of the price card, `cost_per_hour` what an hour
     costs, and each item of it.
     """
-    found = body.throughput
+    found = throughput_of(body.frame, body.config)
     assert found is not None
     unit = found.currency or "currency units"
     yield Number(

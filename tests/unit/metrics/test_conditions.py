@@ -49,13 +49,13 @@ def test_only_pairs_scored_on_both_sides_count() -> None:
     rows += paired(0, [True, False], [True, True])
     rows.append(episode("sim", 9, 3, success=True, pair="alone"))
     first, second = found_in(rows)
-    assert (first.level, second.level) == (0, 3)
+    assert (first.at.level, second.at.level) == (0, 3)
     assert (first.physical.value, first.sim.value, first.physical.n) == (0.5, 1.0, 2)
     assert (second.physical.value, second.sim.value, second.sim.n) == (1.0, 0.5, 2)
     assert first.is_paired
     low, high = clopper_pearson_interval(1, 2)
     assert (first.physical.low, first.physical.high) == (low, high)
-    assert (first.task, first.difficulty) == ("push", None)
+    assert (first.at.task, first.at.difficulty) == ("push", None)
 
 
 def test_without_pairs_each_side_counts_all_it_has() -> None:

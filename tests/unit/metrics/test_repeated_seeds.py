@@ -13,6 +13,7 @@ from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.effects import novelty_effects
 from robo_eval.metrics.frame import episodes_frame
 from robo_eval.metrics.performance import cells, policies, success_of_rows
+from robo_eval.metrics.reliability import reliability_of_new_tasks
 from robo_eval.metrics.summary import summarise
 from robo_eval.metrics.tables import main_rows
 from robo_eval.stats.proportions import clopper_pearson_interval
@@ -116,7 +117,7 @@ def values(*parts) -> Iterator[float | None]:
         if side.agreement is not None:
             yield from (*side.agreement.sim, *side.agreement.physical, side.agreement.mmrv.value)
     for body in summarise(episodes_frame(frame), config=FAST).bodies:
-        yield from (body.reliability.value, body.reliability_of_new_tasks.value)
+        yield from (body.reliability.value, reliability_of_new_tasks(body.rows, FAST).value)
         yield from (one.value for rates in body.conditions for one in (rates.sim, rates.physical))
 
 

@@ -73,7 +73,7 @@ def test_incidents_of_one_episode_or_day_are_a_burst():
         incident(6, policy="ours"),
     ]
     body, _ = robot(episodes([1] * 40), incidents=tuple(noted))
-    rate = body.safety.rates["near_miss"]
+    rate = body.of("near_miss_per_100_h")
     low, high = burst_interval([1, 2, 3], 40.0)
     assert (rate.low, rate.high) == pytest.approx((100 * low, 100 * high))
     assert (rate.value, rate.n, rate.method) == (15.0, 6, "fay_feuer")
@@ -85,47 +85,47 @@ def test_incidents_of_one_episode_or_day_are_a_burst():
             incidents=tuple(incident(n, episode_id=f"real-ours-{n}") for n in range(1, 7))
         ),
     ).robots[0]
-    assert alone.safety.rates["near_miss"].method == "garwood"
-    assert alone.safety.rates["near_miss"].high < rate.high
+    assert alone.of("near_miss_per_100_h").method == "garwood"
+    assert alone.of("near_miss_per_100_h").high < rate.high
     # The score takes rates at their ends, so it is less sure as well.
-    assert body.safety.score.value == alone.safety.score.value
-    assert body.safety.score.low <= alone.safety.score.low
-    assert body.safety.score.high > alone.safety.score.high
+    assert body.of("SS").value == alone.of("SS").value
+    assert body.of("SS").low <= alone.of("SS").low
+    assert body.of("SS").high > alone.of("SS").high
 
 
 def test_safety_is_of_the_incidents_and_hours_of_the_robot():
     table = matched([1] * 170 + [0] * 30, [1] * 180 + [0] * 20)
     noted = (*(incident(i) for i in range(6)), incident(7, "minor"))
     found, summary = robot(table, incidents=noted)
-    assert found.safety.exposure.hours == pytest.approx(200.0)
-    assert found.safety.score.value == pytest.approx(0.92)
-    assert found.safety.score.low == 0.0  # one major incident is not excluded in 200 h
-    assert found.safety.rates["near_miss"].value == pytest.approx(3.0)
-    assert found.safety.rates["near_miss"].high == pytest.approx(6.529737011)
+    assert found.exposure.hours == pytest.approx(200.0)
+    assert found.of("SS").value == pytest.approx(0.92)
+    assert found.of("SS").low == 0.0  # one major incident is not excluded in 200 h
+    assert found.of("near_miss_per_100_h").value == pytest.approx(3.0)
+    assert found.of("near_miss_per_100_h").high == pytest.approx(6.529737011)
     assert summary.findings == ()
-    assert found.times["mtbsi"].value == pytest.approx(200 / 7)
+    assert found.of("MTBSI").value == pytest.approx(200 / 7)
 
 
 def test_without_a_record_nothing_is_known_of_safety():
     found, _ = robot(matched([1, 0] * 10, [1, 1] * 10))
-    assert found.safety.score.value is None
-    assert "no record of incidents" in found.safety.score.reason
-    assert found.embodiment.value is None
-    assert set(found.times) == {"mtbf", "mttr"}
+    assert found.of("SS").value is None
+    assert "no record of incidents" in found.of("SS").reason
+    assert found.of("E").value is None
+    assert found.of("MTBSI").value is None
 
 
 def test_an_empty_record_has_upper_bounds():
     found, _ = robot(matched([1, 0] * 20, [1, 1] * 20), incidents=())
-    assert found.safety.score.value == 1.0
-    assert found.safety.rates["critical"].high == pytest.approx(100 * 0.0922219864)
-    assert found.times["mtbf"].value is None
-    assert found.times["mtbf"].low == pytest.approx(40 / 2.995732274)
+    assert found.of("SS").value == 1.0
+    assert found.of("critical_per_100_h").high == pytest.approx(100 * 0.0922219864)
+    assert found.of("MTBF").value is None
+    assert found.of("MTBF").low == pytest.approx(40 / 2.995732274)
 
 
 def test_a_critical_incident_ends_the_window():
     found, _ = robot(matched([1] * 20, [1] * 20), incidents=(incident(1, "critical"),))
-    assert (found.safety.score.value, found.safety.is_valid) == (0.0, False)
-    assert found.embodiment.value == 0.0
+    assert (found.of("SS").value, found.counts["critical"]) == (0.0, 1)
+    assert found.of("E").value == 0.0
 
 
 def test_weights_and_form_come_from_the_configuration():
@@ -135,7 +135,7 @@ def test_weights_and_form_come_from_the_configuration():
         safety_form="exponential",
     )
     found, _ = robot(matched([1] * 100, [1] * 100), config, incidents=(incident(1),))
-    assert found.safety.score.value == pytest.approx(np.exp(-0.1))
+    assert found.of("SS").value == pytest.approx(np.exp(-0.1))
 
 
 # Whose incident ----------------------------------------------------------------------------------
@@ -150,7 +150,7 @@ def two_policies():
 
 def counts(table, *noted):
     summary = summarise(table, config=QUICK, evidence=Evidence(incidents=noted))
-    own = {robot.policy: robot.safety.counts["near_miss"] for robot in summary.robots}
+    own = {robot.policy: robot.counts["near_miss"] for robot in summary.robots}
     return own, [str(finding) for finding in summary.findings]
 
 
@@ -225,8 +225,8 @@ def test_exposure_that_nobody_logged_is_no_zero(seconds, side):
 def test_embodiment_joins_the_parts_in_one_bootstrap():
     table = matched([1] * 85 + [0] * 15, [1] * 90 + [0] * 10)
     found, _ = robot(table, incidents=(incident(1),))
-    e = found.embodiment
-    ar, ss = found.reliability.value, found.safety.score.value
+    e = found.of("E")
+    ar, ss = found.reliability.value, found.of("SS").value
     assert e.value == pytest.approx(formulas.embodiment(ar, ss, 0.95))
     assert e.method == "joint_bootstrap"
     assert e.low < e.value < e.high
@@ -235,8 +235,8 @@ def test_embodiment_joins_the_parts_in_one_bootstrap():
 
 def test_embodiment_is_missing_with_any_part():
     found, _ = robot(episodes([1] * 20), incidents=())
-    assert found.embodiment.value is None
-    assert "S2R" in found.embodiment.reason
+    assert found.of("E").value is None
+    assert "S2R" in found.of("E").reason
 
 
 # Recovery, control, throughput -------------------------------------------------------------------
@@ -248,8 +248,9 @@ def test_recovery_is_of_recoverable_faults():
         for i in range(20)
     )
     found, _ = robot(matched([1] * 20, [1] * 20), faults=faults)
-    assert (found.recovery.low, found.recovery.high) == pytest.approx((0.683017286, 0.9876514728))
-    assert set(found.faults) == {"grasp_slip", "occlusion"}
+    share = found.of("RA")
+    assert (share.low, share.high) == pytest.approx((0.683017286, 0.9876514728))
+    assert {one.case for one in found.numbers.where(name="RA")} == {"", "grasp_slip", "occlusion"}
 
 
 def test_repairs_enter_the_mean_time_to_repair():
@@ -257,30 +258,29 @@ def test_repairs_enter_the_mean_time_to_repair():
     table = pd.concat([faulty, episodes([1] * 192, prefix="good")], ignore_index=True)
     repairs = tuple(Repair(line=i, hours=0.75) for i in range(8))
     found, _ = robot(table, incidents=(), repairs=repairs)
-    assert found.times["mtbf"].value == pytest.approx(25.0)
-    assert found.times["mttr"].value == pytest.approx(0.75)
+    assert found.of("MTBF").value == pytest.approx(25.0)
+    assert found.of("MTTR").value == pytest.approx(0.75)
 
 
 def test_control_is_held_against_the_tolerances_of_its_family():
     config = MetricConfig(resamples=500, tolerances={"pick": {"jerk_rms_m_s3": 10.0}})
     quality = [{"jerk_rms_m_s3": 5.0 + i} for i in range(20)]
     found, _ = robot(episodes([1] * 20, control_quality=quality), config)
-    (task,) = found.control
     expected = np.clip(2.0 - (5.0 + np.arange(20)) / 10.0, 0.0, 1.0).mean()
-    assert task.quality.value == pytest.approx(expected)
-    (measure,) = task.measures
-    assert measure.inside.value == pytest.approx(6 / 20)
-    assert len(measure.values) == 20
+    assert found.numbers.of("QC", "pick").value == pytest.approx(expected)
+    within = found.numbers.of("QC_within", "pick", "jerk_rms_m_s3")
+    assert within.value == pytest.approx(6 / 20)
+    assert len(found.measured["pick"].values("jerk_rms_m_s3")) == 20
 
 
 def test_throughput_needs_a_price_card():
     table = episodes([1] * 12 + [0] * 8)
-    assert robot(table)[0].throughput is None
+    assert robot(table)[0].of("tasks_per_hour").reason == "no price card is set"
     card = {"energy": 0.5, "wear": 0.5, "consumables": 0.0, "operator": 2.0}
     found, _ = robot(table, MetricConfig(price_card=card, currency="EUR", resamples=500))
-    assert found.throughput.per_hour.value == pytest.approx(0.6)
-    assert found.throughput.per_cost.value == pytest.approx(0.2)
-    assert found.throughput.cost_per_hour == 3.0
+    assert found.of("tasks_per_hour").value == pytest.approx(0.6)
+    assert found.of("tasks_per_cost").value == pytest.approx(0.2)
+    assert found.of("cost_per_hour").value == 3.0
 
 
 # Calibrations and further simulation -------------------------------------------------------------
@@ -330,14 +330,13 @@ def test_further_simulation_sharpens_the_real_rate():
     sim = [ok if rng.random() < 0.9 else not ok for ok in real]
     more = episodes((rng.random(500) < 0.72).tolist(), side="sim", prefix="more", pair_id=None)
     found, _ = robot(pd.concat([matched(real, sim), more], ignore_index=True))
-    sharp = found.sharpened
-    assert sharp.n_sim_only == 500
-    width = sharp.estimate.high - sharp.estimate.low
-    assert width < sharp.plain.high - sharp.plain.low
+    sharp, plain = found.of("AR_sharpened"), found.of("AR_plain")
+    assert "500 further simulated" in found.numbers.where(name="AR_sharpened")[0].rests_on
+    assert sharp.high - sharp.low < plain.high - plain.low
     other = more.assign(task="place")
     unlike, _ = robot(pd.concat([matched(real, sim), other], ignore_index=True))
-    assert unlike.sharpened.estimate.value is None
-    assert "differ in 100%" in unlike.sharpened.estimate.reason
+    assert unlike.of("AR_sharpened").value is None
+    assert "differ in 100%" in unlike.of("AR_sharpened").reason
 
 
 # Conduct -----------------------------------------------------------------------------------------
@@ -404,7 +403,7 @@ def test_a_calibration_of_several_recordings_counts_as_a_whole():
     (whole,) = found.calibrations
     assert found.agreement.agreement == whole.agreement
     assert found.agreement.ar_sim.value == pytest.approx(0.7)
-    assert found.embodiment.method == "ends_of_the_parts"
+    assert found.of("E").method == "ends_of_the_parts"
 
 
 def test_pairs_that_were_picked_are_no_agreement():
@@ -414,7 +413,7 @@ def test_pairs_that_were_picked_are_no_agreement():
     assert found.agreement.uncovered_mass == pytest.approx(0.9)
     assert found.agreement.agreement.value is None
     assert "unmatched: 90%" in found.agreement.agreement.reason
-    assert found.embodiment.value is None
+    assert found.of("E").value is None
 
 
 @pytest.mark.parametrize(
@@ -463,9 +462,9 @@ def test_repair_times_have_an_interval_from_three_on():
     table = episodes([1] * 100)
     repairs = tuple(Repair(line=i, hours=hours) for i, hours in enumerate((0.5, 1.0, 1.5)))
     found, _ = robot(table, repairs=repairs)
-    assert (found.times["mttr"].value, found.times["mttr"].n) == (1.0, 3)
-    assert found.times["mttr"].method == "student_t"
-    assert set(found.times) == {"mtbf", "mttr"}  # nobody kept a record of incidents
+    assert (found.of("MTTR").value, found.of("MTTR").n) == (1.0, 3)
+    assert found.of("MTTR").method == "student_t"
+    assert found.of("MTBSI").value is None  # nobody kept a record of incidents
 
 
 def test_a_trial_in_simulation_only_says_so():

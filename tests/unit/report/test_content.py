@@ -15,7 +15,7 @@ from robo_eval.core.episode import COLUMNS, Episode
 from robo_eval.core.kinds import Arm, EndReason, Side
 from robo_eval.core.plan import ImportPlan, TrialPlan
 from robo_eval.metrics.config import MetricConfig
-from robo_eval.metrics.effects import DECIDED
+from robo_eval.metrics.effects import DECIDED, effects_of
 from robo_eval.metrics.frame import episodes_frame
 from robo_eval.metrics.summary import TrialSummary, summarise
 from robo_eval.page.words import duration
@@ -190,7 +190,9 @@ def test_numbers_are_those_of_the_summary() -> None:
         shown = {row.name: (row.estimate.value, row.is_hollow) for row in group.rows}
         assert shown == {
             str(effect.level): (effect.difference.value, effect.verdict not in DECIDED)
-            for effect in body.effects.levels
+            for effect in effects_of(
+                body.frame, body.plan, body.config, body.rows, of=body.key
+            ).levels
         }
     assert {(cell.column, cell.column_name) for cell in report.cells} == {
         ("0", "no novelty"), ("1", "cart mass"),

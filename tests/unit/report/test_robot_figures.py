@@ -9,9 +9,9 @@ from typing import Any
 import plotly.graph_objects as go
 import pytest
 
-from robo_eval.core.estimate import Estimate
+from robo_eval.core.number import Condition
 from robo_eval.core.plain import plain
-from robo_eval.metrics.control import ControlResult, MeasureResult
+from robo_eval.metrics.control import Measured
 from robo_eval.metrics.pairs import ConditionRates
 from robo_eval.metrics.performance import success_estimate
 from robo_eval.page.theme import PAPER, dark_colours
@@ -69,10 +69,7 @@ def test_conditions_stand_at_their_rates_with_the_numbers_of_the_table(report: R
 
 def condition(number: int, sim: int, real: int, n: int = 8) -> RobotCondition:
     rates = ConditionRates(
-        task="push",
-        profile=None,
-        level=number,
-        difficulty=None,
+        at=Condition(task="push", level=number),
         physical=success_estimate(real, n, exact=False),
         sim=success_estimate(sim, n, exact=False),
         is_paired=True,
@@ -147,14 +144,13 @@ def test_values_are_drawn_over_their_tolerance_and_far_ones_at_the_edge(report: 
 
 
 def test_a_measure_nobody_took_has_no_row(report: Report) -> None:
-    none = Estimate.missing(reason="no sample was logged", unit="ratio")
-    empty = MeasureResult(measure="force", tolerance=1.0, values=(), inside=none, n_missing=8)
+    none: list[None] = [None] * 8
+    empty = Measured(tolerances={"force": 1.0}, samples={"force": none}, seeds=none, earns=[])
     robot = report.robots[0]
-    own = robot.found.control
-    robot.found.control = (*own, ControlResult(task="push", quality=none, measures=(empty,)))
+    robot.found.measured = {**robot.found.measured, "push": empty}
     figure = go.Figure(plain(control_quality([robot], report.policies)))
     assert not any("force" in (it.text or "") for it in figure.layout.annotations)
-    robot.found.control = robot.found.control[len(own) :]
+    robot.found.measured = {"push": empty}
     assert "control" not in robot_charts([robot], report.policies)
 
 

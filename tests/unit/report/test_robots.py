@@ -201,7 +201,7 @@ def test_seconds_of_a_twin_give_counts_and_no_rates(lab: Any) -> None:
     lines = [line.replace(",225,", ",2.25,") for line in lab.lines("twin")]
     report = lab.report("twin", evidence=evidence, lines=lines)
     ours = report.robots[0]
-    hours = ours.found.safety.exposure.hours
+    hours = ours.found.exposure.hours
     assert 0.0 < hours < 1.0
     found = numbers_of(ours)["near miss per 100 h twin"]
     assert found.estimate.value is None

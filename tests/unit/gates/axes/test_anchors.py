@@ -186,7 +186,6 @@ def test_throughput_is_that_of_the_robot_with_draws_of_a_rate():
     assert found.raw.value == pytest.approx(2.0)  # six an hour at three
     assert found.value.value == pytest.approx(0.2)
     assert found.draws is not None
-    assert body.throughput is not None
     # Twelve successes in two hours: the mean of the posterior is 12.5 / 2 h / 3.
     assert found.draws.mean() == pytest.approx(12.5 / 2 / 3 / 10, rel=0.05)
     assert found.parts["per_hour"].value == pytest.approx(6.0)
@@ -207,35 +206,35 @@ def test_throughput_without_a_price_card_says_so():
     assert "no price card" in str(found.value.reason)
 
 
-def test_embodiment_is_that_of_the_robot_and_its_draws_have_its_ends():
+def test_embodiment_is_that_of_the_robot_and_its_draws_have_its_ends(monkeypatch):
     body = body_of()
-    body.embodiment = Estimate(
-        value=0.6, low=0.3, high=0.7, n=40, method="joint_bootstrap", unit="ratio"
-    )
+    joint = Estimate(value=0.6, low=0.3, high=0.7, n=40, method="joint_bootstrap", unit="ratio")
+    monkeypatch.setattr(body, "of", {"E": joint}.get)
     own = episodes_frame(episodes())
     every = axes_of(
         own, body, Evidence(), AxisSettings(), resamples=20_000,
         revision=revised(None, AxisSettings(), 20_000),
     )  # fmt: skip
     found = {axis.name: axis for axis in every}["E"]
-    assert found.raw == body.embodiment
+    assert found.raw == joint
     assert set(found.parts) == {"AR", "SS", "S2R"}
     assert found.draws is not None
     quantiles = np.quantile(found.draws, [0.025, 0.5, 0.975])
     assert quantiles == pytest.approx([0.3, 0.6, 0.7], abs=0.01)
 
 
-def test_embodiment_without_an_interval_has_no_draws():
+def test_embodiment_without_an_interval_has_no_draws(monkeypatch):
     bare = Estimate(value=0.6, n=40, method="none", unit="ratio", reason="a part has no interval")
     body = body_of()
-    body.embodiment = bare
+    monkeypatch.setattr(body, "of", {"E": bare}.get)
     found = table(body)["E"]
     assert (found.value.value, found.draws) == (0.6, None)
 
 
-def test_what_a_twin_showed_is_called_so():
+def test_what_a_twin_showed_is_called_so(monkeypatch):
     shown = body_of("twin")
-    shown.embodiment = Estimate(value=0.5, low=0.4, high=0.6, n=9, method="x", unit="ratio")
+    score = Estimate(value=0.5, low=0.4, high=0.6, n=9, method="x", unit="ratio")
+    monkeypatch.setattr(shown, "of", {"E": score}.get)
     assert table(shown)["E"].value.reason == "of a twin, not of a robot"
 
 
