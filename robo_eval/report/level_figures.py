@@ -20,13 +20,20 @@ from robo_eval.page.panels import (
 )
 from robo_eval.page.theme import FAINT, GRID, INK, MUTED, PAPER, Style, policy_style
 from robo_eval.page.words import count, interval_text, plain_text, shortened
+from robo_eval.report.level_frontier import is_drawn
 from robo_eval.report.level_words import amount, ends
-from robo_eval.report.levels_model import Autonomy, PolicyLevel
 
 if TYPE_CHECKING:
+    from robo_eval.gates import Assessment
     from robo_eval.gates.axes.anchors import Axis
     from robo_eval.gates.axes.frontier import Bin, Frontier
     from robo_eval.gates.axes.progress import Progress
+    from robo_eval.gates.trial import Findings
+
+LEAST_AXES: Final = 3
+"""Axes with a value that make a picture."""
+LEAST_DAYS: Final = 2
+"""Days that make a picture over time."""
 
 _LINE: Final = 16
 """Height of a line of small text, pixels."""
@@ -39,31 +46,46 @@ _DAY_MS: Final = 86_400_000
 _EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - plotly takes times without a zone
 
 
-def level_charts(
-    autonomy: Autonomy | None, policies: Sequence[str]
-) -> dict[str, Callable[..., Figure]]:
+def level_charts(found: Findings, policies: Sequence[str]) -> dict[str, Callable[..., Figure]]:
     """What draws each chart of the autonomy levels that has something to show, by its name.
 
     Args:
-        autonomy: What the section shows; None if there is none.
+        found: What is said of the trial.
         policies: Names of the whole report, which set the styles.
     """
-    if autonomy is None:
-        return {}
-    style = level_styles(autonomy.policies, policies)
+    style = level_styles(found.policies, policies)
     charts: dict[str, Callable[..., Figure]] = {}
-    drawn = [one for one in autonomy.policies if one.has_axes]
+    drawn = [one for one in found.policies if has_axes(one)]
     if drawn:
         charts["axes"] = partial(axes_radar, drawn, style)
-    drawn = [one for one in autonomy.policies if one.has_days]
+    drawn = [one for one in found.policies if has_days(one)]
     if drawn:
         charts["capability"] = partial(capability_days, drawn, style)
-    if autonomy.frontier is not None and autonomy.frontier.is_drawn:
-        charts["frontier"] = partial(delegability_frontier, autonomy.frontier.found, style)
+    if is_drawn(found.frontier):
+        charts["frontier"] = partial(delegability_frontier, found.frontier, style)
     return charts
 
 
-def level_styles(levels: Sequence[PolicyLevel], policies: Sequence[str]) -> dict[str, Style]:
+def has_axes(one: Assessment) -> bool:
+    """Whether enough axes of a policy have a value to draw them."""
+    return sum(axis.value.value is not None for axis in one.readings.axes) >= LEAST_AXES
+
+
+def has_days(one: Assessment) -> bool:
+    """Whether a policy has enough days to draw them."""
+    return len(one.readings.days) >= LEAST_DAYS
+
+
+def kept(one: Assessment) -> tuple[int, int] | None:
+    """First and last day, from 1970 on, of a maintenance closure that holds at some level."""
+    upkeep = one.readings.upkeep
+    holds = any(gate.reads == "maintenance_days" and gate.status == "pass" for gate in one.gates)
+    if upkeep is None or upkeep.first_day is None or upkeep.last_day is None or not holds:
+        return None
+    return upkeep.first_day, upkeep.last_day
+
+
+def level_styles(levels: Sequence[Assessment], policies: Sequence[str]) -> dict[str, Style]:
     """The style of each policy, which is that of the same policy in the other charts.
 
     Where a trial has several sides, the report names policies with their side.
@@ -83,7 +105,7 @@ def level_styles(levels: Sequence[PolicyLevel], policies: Sequence[str]) -> dict
 
 
 def axes_radar(
-    levels: Sequence[PolicyLevel], style: Mapping[str, Style], *, narrow: bool = False
+    levels: Sequence[Assessment], style: Mapping[str, Style], *, narrow: bool = False
 ) -> Figure:
     """The ten axes on spokes, one panel for each policy; an axis without a value is a gap.
 
@@ -93,7 +115,9 @@ def axes_radar(
         narrow: Whether it is for a phone.
     """
     columns = 1 if narrow else min(2, len(levels))
-    notes = [_without_value(one.axes_found, 40 if columns > 1 or narrow else 90) for one in levels]
+    notes = [
+        _without_value(one.readings.axes, 40 if columns > 1 or narrow else 90) for one in levels
+    ]
     below = _LINE * max(note.count("<br>") + bool(note) for note in notes) + 8
     panels = Panels(
         count=len(levels),
@@ -111,7 +135,7 @@ def axes_radar(
         bottom = max(0.0, top - panels.height / inner)
         left, width = column / columns, 1.0 / columns
         # Room for the names beside the circle, which is round in whatever is left.
-        polar = _polar(one.axes_found, (left + 0.22 * width, left + 0.78 * width), (
+        polar = _polar(one.readings.axes, (left + 0.22 * width, left + 0.78 * width), (
             bottom + 22 / inner, top - 22 / inner,
         ))  # fmt: skip
         key = f"polar{axis_number(index)}"
@@ -182,9 +206,9 @@ def _angles(axes: int) -> list[float]:
     return [(90.0 - 360.0 * i / axes) % 360.0 for i in range(axes)]
 
 
-def _spokes(one: PolicyLevel, style: Style) -> list[Trace]:
+def _spokes(one: Assessment, style: Style) -> list[Trace]:
     """Intervals as bars on the spokes, and the values, joined where neighbours have one."""
-    axes, angles = one.axes_found, _angles(len(one.axes_found))
+    axes, angles = one.readings.axes, _angles(len(one.readings.axes))
     values = [axis.value.value for axis in axes]
     bars_r: list[float | None] = []
     bars_t: list[float | None] = []
@@ -243,7 +267,7 @@ class _Scale(NamedTuple):
 
 
 def capability_days(
-    levels: Sequence[PolicyLevel], style: Mapping[str, Style], *, narrow: bool = False
+    levels: Sequence[Assessment], style: Mapping[str, Style], *, narrow: bool = False
 ) -> Figure:
     """Mean capability of the task families by day, and below it when drifts set in.
 
@@ -253,7 +277,7 @@ def capability_days(
         narrow: Whether it is for a phone.
     """
     columns = 1 if narrow else min(2, len(levels))
-    kappas = [_kappas(one.progress_found, 40 if columns > 1 else 48) for one in levels]
+    kappas = [_kappas(one.readings.progress, 40 if columns > 1 else 48) for one in levels]
     above = _LINE * max(len(lines) for lines in kappas)
     height = 170 if narrow else 200
     scale = _scale(levels, height)
@@ -301,9 +325,9 @@ def _head(
     )  # fmt: skip
 
 
-def _dates(levels: Sequence[PolicyLevel], most: int) -> dict[str, Any]:
+def _dates(levels: Sequence[Assessment], most: int) -> dict[str, Any]:
     """The axis of days: whole days at its ticks, and a little room at both ends."""
-    days = [day.day for one in levels for day in one.days_found]
+    days = [day.day for one in levels for day in one.readings.days]
     first, last = min(days), max(days)
     room = max(0.4, 0.03 * (last - first))
     return {
@@ -336,15 +360,15 @@ def _kappas(progress: Mapping[str, Progress], most: int) -> list[str]:
     return [*lines, f"and {count(more, 'more family', 'more families')}"] if more > 0 else lines
 
 
-def _scale(levels: Sequence[PolicyLevel], height: int) -> _Scale:
-    found = [day.capability for one in levels for day in one.days_found]
+def _scale(levels: Sequence[Assessment], height: int) -> _Scale:
+    found = [day.capability for one in levels for day in one.readings.days]
     low = max(0.0, math.floor(10.0 * min(found) - 0.5) / 10.0)
     high = min(1.0, math.ceil(10.0 * max(found) + 0.2) / 10.0)
     low = min(low, high - 0.2)
     step = next(one for one in (0.05, 0.1, 0.2, 0.25) if (high - low) / one <= 5.001)
     ticks = [round(low + step * i, 3) for i in range(math.floor((high - low) / step + 1e-9) + 1)]
-    names = sorted({drift for one in levels for day in one.days_found for drift in day.drifts})
-    if any(day.human_patches for one in levels for day in one.days_found):
+    names = sorted({drift for one in levels for day in one.readings.days for drift in day.drifts})
+    if any(day.human_patches for one in levels for day in one.readings.days):
         names.append(_PATCHES)
     top = high + 0.04 * (high - low)
     row = _ROW * (top - low) / height
@@ -352,15 +376,16 @@ def _scale(levels: Sequence[PolicyLevel], height: int) -> _Scale:
     return _Scale(low=low, high=top, ticks=ticks, rows=rows, end=low - row * (len(names) + 0.3))
 
 
-def _events(figure: Figure, index: int, one: PolicyLevel, scale: _Scale) -> None:
+def _events(figure: Figure, index: int, one: Assessment, scale: _Scale) -> None:
     """A line and a mark where a drift sets in or people changed something."""
-    if one.kept is not None:
+    stretch = kept(one)
+    if stretch is not None:
         figure.add_shape(
-            "rect", index, x0=_moment(one.kept.first), x1=_moment(one.kept.last), y0=scale.end,
+            "rect", index, x0=_moment(stretch[0]), x1=_moment(stretch[1]), y0=scale.end,
             y1=scale.high, fillcolor=GRID, opacity=0.75, line={"width": 0}, layer="below",
         )  # fmt: skip
     marks: dict[str, list[tuple[str, float, str]]] = {"triangle-up": [], "x": []}
-    for day in one.days_found:
+    for day in one.readings.days:
         when = _moment(day.day)
         for drift in day.drifts:
             words = f"{plain_text(drift)} sets in, {when}"
@@ -389,8 +414,8 @@ def _events(figure: Figure, index: int, one: PolicyLevel, scale: _Scale) -> None
             )
 
 
-def _capability(one: PolicyLevel, style: Style) -> Trace:
-    days = one.days_found
+def _capability(one: Assessment, style: Style) -> Trace:
+    days = one.readings.days
     return scatter(
         x=[_moment(day.day) for day in days],
         y=[day.capability for day in days],

@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
 
 from robo_eval.core.estimate import Estimate
 from robo_eval.page.words import no_interval, number, percent
-from robo_eval.report.levels_model import Shown
 
 COUNTED: Final = ("counted", "declared")
 """Methods of numbers that have no doubt to show."""
 _GAP: Final = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+
+
+class Shown(NamedTuple):
+    """A number as it stands in a table.
+
+    Attributes:
+        value: The number; empty where there is none.
+        note: Its interval, or why there is none.
+        rests_on: How much it rests on.
+    """
+
+    value: str
+    note: str = ""
+    rests_on: str = ""
 
 
 def amount(value: float, unit: str = "") -> str:
@@ -32,22 +45,12 @@ def ends(found: Estimate, unit: str = "") -> str:
     return f"{amount(found.low, unit)} to {amount(found.high, unit)}"
 
 
-def shown(label: str, found: Estimate, *, places: Mapping[str, str] | None = None) -> Shown:
-    """An estimate as it stands in a table: number and interval, or why one is missing.
-
-    Args:
-        label: What it is.
-        found: The estimate.
-        places: Names of files and folders, and what to call them.
-    """
+def shown(found: Estimate) -> Shown:
+    """An estimate as it stands in a table: number and interval, or why one is missing."""
     if found.value is None:
-        return Shown(label=label, value="", note=written(str(found.reason), places or {}))
-    note = ends(found, found.unit) or no_interval(found)
-    if found.method in COUNTED:
-        note = ""
-    return Shown(
-        label=label, value=amount(found.value, found.unit), note=written(note, places or {})
-    )
+        return Shown("", str(found.reason))
+    note = "" if found.method in COUNTED else ends(found, found.unit) or no_interval(found)
+    return Shown(amount(found.value, found.unit), note)
 
 
 def in_words(found: Estimate) -> str:
@@ -80,3 +83,13 @@ def sentence(text: str) -> str:
         'No axis counts.'
     """
     return f"{text[:1].upper()}{text[1:]}."
+
+
+def joined(names: Sequence[str]) -> str:
+    """Names as a list in a sentence.
+
+    Example:
+        >>> joined(["a", "b", "c"])
+        'a, b and c'
+    """
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

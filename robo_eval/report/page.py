@@ -105,7 +105,8 @@ def _charts(report: Report) -> dict[str, Forms]:
         drawn["spread"] = partial(spread_capability, acc.curves, names, acc.isometrics)
     drawn |= robot_charts(report.robots, names)
     drawn |= calibration_charts(report.calibrations)
-    drawn |= level_charts(report.autonomy, names)
+    if report.autonomy is not None:
+        drawn |= level_charts(report.autonomy.findings, names)
     return {name: both_forms(draw) for name, draw in drawn.items()}
 
 

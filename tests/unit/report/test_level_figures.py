@@ -14,22 +14,20 @@ import pytest
 
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.plain import plain
+from robo_eval.gates import Readings, assess
 from robo_eval.gates.axes.anchors import TITLES, Axis
 from robo_eval.gates.axes.frontier import Frontier, frontier_of
+from robo_eval.gates.axes.improvement import Upkeep
 from robo_eval.gates.axes.progress import DayIndex, Progress, progress_of
 from robo_eval.gates.axes.settings import FrontierSettings, ProgressSettings
+from robo_eval.gates.checklist import Checklist
+from robo_eval.gates.profile import load_profile
+from robo_eval.gates.trial import Findings
 from robo_eval.log.evidence import Checkpoint
+from robo_eval.metrics.config import MetricConfig
 from robo_eval.page.theme import dark_colours, policy_style
 from robo_eval.report.level_figures import level_charts, level_styles
-from robo_eval.report.levels_model import (
-    AuditTable,
-    Autonomy,
-    FormPart,
-    FrontierPart,
-    GateTable,
-    PolicyLevel,
-    Stretch,
-)
+from robo_eval.report.levels import Autonomy
 from robo_eval.report.model import Report
 from robo_eval.report.page import render
 
@@ -88,18 +86,21 @@ def progress(families: Sequence[str]) -> dict[str, Progress]:
     return {family: replace(found, family=family) for family in families}
 
 
-def level(policy: str = "ours", **changed: Any) -> PolicyLevel:
-    empty = GateTable(levels=(), rows=())
-    none = AuditTable(rows=(), passed="0 of 0 pass")
-    fields: dict[str, Any] = {
-        "policy": policy, "side": "real", "badge": "AAI-1", "is_valid": True, "tag": "real",
-        "found_where": "on the robot", "headline": "", "prefix": "AAI-", "reason": "",
-        "notes": (), "missing": None, "above": (),
-        "gates": empty, "reported": empty, "steps": (), "audits": none, "battery": none,
-        "axes": None, "progress": (), "axes_found": axes(), "days_found": days(),
-        "progress_found": progress(["pick"]),
-    }  # fmt: skip
-    return PolicyLevel(**(fields | changed))
+def level(policy: str = "ours", **changed: Any) -> Readings:
+    return Readings(
+        policy=policy,
+        side="real",
+        **{"values": {}, "axes": axes(), "days": days(), "progress": progress(["pick"]), **changed},
+    )
+
+
+def kept(first: int, last: int) -> dict[str, Any]:
+    """Days in a row on which a capability was kept, enough for the closure of a level."""
+    number = Estimate(value=99.0, low=99.0, high=99.0, n=1, method="counted", unit="days")
+    upkeep = Upkeep(
+        days=99, kept=99, missing_drifts=(), patched=0, reason="", first_day=first, last_day=last
+    )
+    return {"values": {"maintenance_days": number}, "upkeep": upkeep}
 
 
 def frontier() -> Frontier:
@@ -113,23 +114,19 @@ def frontier() -> Frontier:
     return frontier_of(table, FrontierSettings(resamples=100))
 
 
-def autonomy(*levels: PolicyLevel) -> Autonomy:
-    return Autonomy(
-        policies=levels or (level("ours"), level("theirs")),
-        text=(),
-        axes_note="",
-        days_note="",
-        frontier=FrontierPart(found=frontier(), text=("words",), note="", is_drawn=True),
-        form=FormPart(answered="", open=(), items=()),
-        thresholds="",
-        profile_name="Profile",
-        profile_digest="0",
-        is_open=True,
+def findings(*levels: Readings, found: Frontier | None = None) -> Findings:
+    profile = load_profile("robotics")
+    return Findings(
+        policies=tuple(assess(one, profile) for one in levels or (level("ours"), level("theirs"))),
+        checklist=Checklist(items=()),
+        frontier=found or frontier(),
+        profile=profile,
+        config=MetricConfig(),
     )
 
 
-def charts(*levels: PolicyLevel, narrow: bool = False) -> dict[str, go.Figure]:
-    found = level_charts(autonomy(*levels), ["ours", "theirs"])
+def charts(*levels: Readings, narrow: bool = False) -> dict[str, go.Figure]:
+    found = level_charts(findings(*levels), ["ours", "theirs"])
     return {name: go.Figure(plain(draw(narrow=narrow))) for name, draw in found.items()}
 
 
@@ -138,10 +135,6 @@ def texts(figure: go.Figure) -> list[str]:
 
 
 # All of them -------------------------------------------------------------------------------------
-
-
-def test_a_trial_without_levels_has_no_chart() -> None:
-    assert level_charts(None, ["ours"]) == {}
 
 
 @pytest.mark.parametrize("narrow", [False, True])
@@ -155,17 +148,21 @@ def test_each_chart_is_drawn_and_a_phone_has_one_column(*, narrow: bool) -> None
 
 def test_what_is_too_little_to_draw_is_left_out() -> None:
     few = dict.fromkeys(list(TITLES)[2:])
-    poor = level("ours", axes_found=axes(**few), days_found=days(1))
+    poor = level("ours", axes=axes(**few), days=days(1))
     assert list(charts(poor)) == ["frontier"]
     assert list(charts(poor, level("theirs"))) == NAMES
     assert len(charts(poor, level("theirs"))["axes"].data) == 2
-    flat = replace(autonomy(poor), frontier=None)
-    assert level_charts(flat, ["ours"]) == {}
+    nobody = pd.DataFrame(columns=["policy", "family", "quality", "interventions"])
+    empty = frontier_of(nobody, FrontierSettings(resamples=100))
+    assert level_charts(findings(poor, found=empty), ["ours"]) == {}
+    said = Autonomy(findings=findings(poor, level("theirs")))
+    assert said.axes_note.startswith("There is no picture for ours of the axes: fewer than 3")
+    assert said.days_note.startswith("There is no picture for ours of capability over time")
 
 
 def test_every_colour_has_a_dark_one() -> None:
     known = set(dark_colours()) | {"rgba(0,0,0,0)"}
-    found = charts(level("ours", days_found=days(patched=4), kept=Stretch(first=FIRST, last=FIRST)))
+    found = charts(level("ours", days=days(patched=4), **kept(FIRST, FIRST)))
     for figure in found.values():
         text = json.dumps(figure.to_plotly_json(), default=str)
         used = set(re.findall(r"#[0-9a-f]{6}|rgba\([^)]*\)", text))
@@ -175,9 +172,10 @@ def test_every_colour_has_a_dark_one() -> None:
 
 def test_a_policy_looks_as_in_the_other_charts() -> None:
     names = ["ours (sim)", "theirs (sim)", "ours (real)", "theirs (real)"]
-    found = level_styles([level("theirs"), level("ours")], names)
+    found = level_styles(findings(level("theirs"), level("ours")).policies, names)
     assert found == {"theirs": policy_style(3), "ours": policy_style(2)}
-    assert level_styles([level("theirs")], ["a", "theirs"])["theirs"] == policy_style(1)
+    one = findings(level("theirs")).policies
+    assert level_styles(one, ["a", "theirs"])["theirs"] == policy_style(1)
 
 
 def test_names_with_markup_stay_text() -> None:
@@ -189,7 +187,7 @@ def test_names_with_markup_stay_text() -> None:
 def test_charts_stand_in_the_page_with_words_for_those_who_do_not_see_them(
     make_report: Callable[..., Report],
 ) -> None:
-    page = render(replace(make_report(), autonomy=autonomy()), [])
+    page = render(replace(make_report(), autonomy=Autonomy(findings=findings())), [])
     figures = json.loads(page.split('id="figures">')[1].split("</script>")[0])
     for name in NAMES:
         assert set(figures[name]) == {"wide", "narrow"}
@@ -215,7 +213,7 @@ def test_axes_stand_on_their_spokes_with_their_intervals() -> None:
 
 
 def test_an_axis_without_a_value_is_a_gap_with_its_name_and_no_zero() -> None:
-    one = charts(level(axes_found=axes(M=None, S=None)))["axes"]
+    one = charts(level(axes=axes(M=None, S=None)))["axes"]
     bars, points = one.data
     names = list(TITLES)
     assert [points.r[names.index(name)] for name in "MS"] == [None, None]
@@ -227,7 +225,7 @@ def test_an_axis_without_a_value_is_a_gap_with_its_name_and_no_zero() -> None:
 
 
 def test_a_gap_at_the_top_is_not_closed_over() -> None:
-    _, points = charts(level(axes_found=axes(A=None)))["axes"].data
+    _, points = charts(level(axes=axes(A=None)))["axes"].data
     assert points.r[0] is None
     assert points.r[-1] is None
 
@@ -262,7 +260,7 @@ def test_a_drift_has_a_row_with_its_name_and_a_line_at_its_day() -> None:
 
 
 def test_what_people_changed_is_marked_apart_from_drifts() -> None:
-    one = charts(level(days_found=days(patched=4)))["capability"]
+    one = charts(level(days=days(patched=4)))["capability"]
     assert "changed by people" in one.layout.yaxis.ticktext
     solid = [shape for shape in one.layout.shapes if shape.line.dash == "solid"]
     assert [shape.x0 for shape in solid] == ["2026-03-06"]
@@ -271,15 +269,17 @@ def test_what_people_changed_is_marked_apart_from_drifts() -> None:
 
 
 def test_days_on_which_capability_was_kept_up_are_shaded() -> None:
-    kept = Stretch(first=FIRST + 3, last=FIRST + 9)
-    shapes = charts(level(kept=kept))["capability"].layout.shapes
+    held = level(**kept(FIRST + 3, FIRST + 9))
+    shapes = charts(held)["capability"].layout.shapes
     (band,) = [shape for shape in shapes if shape.type == "rect"]
     assert (band.x0, band.x1) == ("2026-03-05", "2026-03-11")
+    assert Autonomy(findings=findings(held)).has_kept
+    assert not Autonomy(findings=findings(replace(held, values={}))).has_kept
 
 
 def test_of_many_families_some_have_their_kappa_on_the_picture() -> None:
     many = progress([f"family {i}" for i in range(6)])
-    (text,) = [it for it in texts(charts(level(progress_found=many))["capability"]) if "κ" in it]
+    (text,) = [it for it in texts(charts(level(progress=many))["capability"]) if "κ" in it]
     assert text.count("κ") == 3
     assert text.endswith("and 3 more families")
 
@@ -287,7 +287,7 @@ def test_of_many_families_some_have_their_kappa_on_the_picture() -> None:
 @pytest.mark.parametrize("capability", [0.0, 0.03, 0.5, 1.0])
 def test_every_capability_is_inside_the_picture(capability: float) -> None:
     flat = tuple(replace(day, capability=capability) for day in days(3))
-    axis = charts(level(days_found=flat))["capability"].layout.yaxis
+    axis = charts(level(days=flat))["capability"].layout.yaxis
     low, high = axis.range
     ticks = [float(text) for text in axis.ticktext if text[0].isdigit()]
     assert min(ticks) <= capability <= high

@@ -19,7 +19,7 @@ from robo_eval.analysis.trial import analyse_trial
 from robo_eval.cli.app import app
 from robo_eval.core.estimate import Estimate
 from robo_eval.formulas.composite import AXES
-from robo_eval.gates import Audit, Readings, assess
+from robo_eval.gates import Audit, GateResult, Readings, assess
 from robo_eval.gates.axes.anchors import Axis
 from robo_eval.gates.axes.frontier import Frontier, frontier_of
 from robo_eval.gates.axes.improvement import Streak
@@ -35,8 +35,8 @@ from robo_eval.log.evidence import Checkpoint
 from robo_eval.log.importer import import_csv
 from robo_eval.metrics.config import MetricConfig
 from robo_eval.report.build import build_report
-from robo_eval.report.levels import autonomy_of
-from robo_eval.report.levels_model import Autonomy, GateRow, PolicyLevel, Shown
+from robo_eval.report.level_words import Shown
+from robo_eval.report.levels import Autonomy, autonomy_of
 from robo_eval.report.model import Report
 from robo_eval.report.page import render
 
@@ -133,14 +133,20 @@ def shown(
     return found
 
 
-def only(readings: Readings, places: dict[str, str] | None = None) -> PolicyLevel:
-    (found,) = shown(readings, places=places).policies
-    return found
+def gates_of(readings: Readings, title: str) -> tuple[dict[int, GateResult], Shown, str]:
+    """A gate by level, the evidence it read, and why it passes or not, as the page has them."""
+    autonomy = shown(readings)
+    (one,) = autonomy.policies
+    (by_level,) = [
+        gates
+        for gates in autonomy.gates(one, counts=True)
+        if next(iter(gates.values())).title.startswith(title)
+    ]
+    return by_level, autonomy.found(next(iter(by_level.values()))), autonomy.why(one, by_level)
 
 
-def row(policy: PolicyLevel, title: str) -> GateRow:
-    (found,) = [it for it in policy.gates.rows if it.title.startswith(title)]
-    return found
+def asked(by_level: dict[int, GateResult]) -> list[tuple[str, str]]:
+    return [(Autonomy.asked(gate), gate.status) for gate in by_level.values()]
 
 
 def page_of(make_report: Make, autonomy: Autonomy | None) -> str:
@@ -152,51 +158,47 @@ def section_of(page: str) -> str:
 
 
 def test_a_level_its_evidence_and_the_way_to_the_next_are_shown(make_report: Make) -> None:
-    found = only(evidence())
-    assert (found.badge, found.tag, found.is_valid) == ("AAI-2", "real", True)
-    assert found.reason == "Gates and audits of level 2 pass."
-    assert found.notes == []
-    assert found.missing is not None
-    assert found.missing.level == 3
-    assert [it.level for it in found.above] == [4]
-    assert found.audits.passed == f"{len(AUDITS)} of {len(AUDITS)} pass"
-    page = section_of(page_of(make_report, shown(evidence())))
+    autonomy = shown(evidence())
+    (found,) = autonomy.policies
+    assert autonomy.verdict(found) == ["Gates and audits of level 2 pass."]
+    page = section_of(page_of(make_report, autonomy))
     assert '<span class="aai">AAI-2</span>' in page
     assert "evidence: real" in page
     assert "What is missing for AAI-3" in page
-    assert f"Missing for AAI-4: {len(found.above[0].items)} things</summary>" in page
+    later = autonomy.lines(found.missing[4])
+    assert f"Missing for AAI-4: {len(later)} things</summary>" in page
+    assert f"Audits of arm: {len(AUDITS)} of {len(AUDITS)} pass" in page
     assert "found on the robot" in page
     assert "AR_twin" not in page
 
 
 def test_the_capped_level_of_a_twin_says_what_it_would_be_on_a_robot(make_report: Make) -> None:
-    found = only(evidence("twin"))
-    assert (found.badge, found.tag) == ("AAI-1", "twin")
-    assert found.reason == "Without a physical robot no level above 1 is issued."
-    assert found.notes[0] == "Would be AAI-2 on a robot."
-    assert found.missing is not None
-    assert "Run: episodes on a physical robot." in found.missing.items
-    page = section_of(page_of(make_report, shown(evidence("twin"))))
+    autonomy = shown(evidence("twin"))
+    (found,) = autonomy.policies
+    assert autonomy.verdict(found) == [
+        "Without a physical robot no level above 1 is issued.",
+        "Would be AAI-2 on a robot.",
+    ]
+    assert "Run: episodes on a physical robot." in autonomy.lines(found.lacking)
+    page = section_of(page_of(make_report, autonomy))
+    assert "AAI-1</span>" in page
+    assert "evidence: twin" in page
     assert "found on the twin" in page
     assert "AR_twin and S2S stand where gates ask for AR and S2R" in page
 
 
 def test_point_estimates_are_told_where_they_say_another_level() -> None:
-    found = only(evidence(AR_new_task=ratio(0.86, half=0.07)))
-    assert found.badge == "AAI-0"
-    assert found.headline == ("AAI-0, nothing higher is shown at 95 %; AAI-2 by point values.")
+    (found,) = shown(evidence(AR_new_task=ratio(0.86, half=0.07))).policies
+    told = "AAI-0, nothing higher is shown at 95 %; AAI-2 by point values."
+    assert Autonomy.headline(found) == told
 
 
 def test_a_window_that_does_not_count_has_no_level_and_no_next_one(make_report: Make) -> None:
     reason = "a critical incident: the window does not count"
-    autonomy = shown(replace(evidence(), invalid=reason))
-    (found,) = autonomy.policies
-    assert (found.badge, found.is_valid, found.missing) == ("no level", False, None)
-    assert found.above == []
-    page = section_of(page_of(make_report, autonomy))
+    page = section_of(page_of(make_report, shown(replace(evidence(), invalid=reason))))
     assert '<span class="aai bad">no level</span>' in page
     assert "A critical incident: the window does not count." in page
-    assert "What is missing" not in page
+    assert "issing for" not in page
 
 
 def test_simulation_alone_has_no_section(make_report: Make) -> None:
@@ -205,82 +207,73 @@ def test_simulation_alone_has_no_section(make_report: Make) -> None:
     page = page_of(make_report, None)
     assert 'id="autonomy"' not in page
     assert ">Autonomy level<" not in page
-    mixed = shown(evidence("sim"), evidence("twin"))
-    assert [it.tag for it in mixed.policies] == ["simulation only", "twin"]
+    mixed = section_of(page_of(make_report, shown(evidence("sim"), evidence("twin"))))
+    assert re.findall(r"evidence: ([a-z ]+)</span>", mixed) == ["simulation only", "twin"]
 
 
 def test_a_gate_has_its_evidence_and_a_light_for_each_level_that_asks() -> None:
-    found = only(evidence())
-    ar = row(found, "AR,")
-    assert (ar.value, ar.interval, ar.rests_on) == ("0.860", "0.850 to 0.870", "500 tasks")
-    assert ar.lights[0] is None  # level 1 does not ask
-    lights = [light for light in ar.lights if light is not None]
-    assert [(it.asked, it.status) for it in lights] == [
-        ("≥ 0.8", "pass"), ("≥ 0.9", "fail"), ("≥ 0.97", "fail"),
-    ]  # fmt: skip
-    assert ar.reason == "AAI-3: lower end 0.85 < 0.9"
-    minor = row(found, "minor")
-    assert (minor.interval, minor.rests_on) == ("0 to 0.8, each one-sided", "0 incidents")
-    assert [it.asked for it in minor.lights if it] == ["≤ 1", "≤ 0.5", "≤ 0.2"]
-    mtbsi = row(found, "MTBSI")
-    assert mtbsi.value == f"at least 1{GAP}600"
-    assert mtbsi.reason == f"AAI-4: one-sided lower end 1{GAP}600 ≥ 200"
-    hours = row(found, "exposure")
-    assert (hours.value, hours.interval, hours.rests_on) == (f"4{GAP}800", "", "")
-    assert [it.asked for it in row(found, "major").lights if it] == ["none"] * 3
+    ar, found, why = gates_of(evidence(), "AR,")
+    assert found == ("0.860", "0.850 to 0.870", "500 tasks")
+    assert list(ar) == [2, 3, 4]  # level 1 does not ask
+    assert asked(ar) == [("≥ 0.8", "pass"), ("≥ 0.9", "fail"), ("≥ 0.97", "fail")]
+    assert why == "AAI-3: lower end 0.85 < 0.9"
+    minor, found, _ = gates_of(evidence(), "minor")
+    assert found[1:] == ("0 to 0.8, each one-sided", "0 incidents")
+    assert [threshold for threshold, _ in asked(minor)] == ["≤ 1", "≤ 0.5", "≤ 0.2"]
+    _, found, why = gates_of(evidence(), "MTBSI")
+    assert found.value == f"at least 1{GAP}600"
+    assert why == f"AAI-4: one-sided lower end 1{GAP}600 ≥ 200"
+    assert gates_of(evidence(), "exposure")[1] == (f"4{GAP}800", "", "")
+    major, _, _ = gates_of(evidence(), "major")
+    assert [threshold for threshold, _ in asked(major)] == ["none"] * 3
 
 
-def test_families_are_counted_anew_at_each_level() -> None:
-    families = row(only(evidence()), "families that reach AR")
-    assert (families.value, families.interval) == ("2 families", "")
+def test_families_are_counted_anew_at_each_level(make_report: Make) -> None:
+    families, found, why = gates_of(evidence(), "families that reach AR")
+    assert found == ("2 families", "", "")
+    assert [gate.status for gate in families.values()] == ["pass", "fail", "fail"]
+    assert why.startswith("AAI-3: 1 of 2 families reach at least 0.9, 3 needed")
     # 0.84, the lower end of `place`, reaches 0.80 only; 0.94, that of `pick`, 0.80 and 0.90.
-    assert [(it.found, it.status) for it in families.lights if it] == [
-        ("2 of 2", "pass"), ("1 of 2", "fail"), ("0 of 2", "fail"),
-    ]  # fmt: skip
-    assert families.reason.startswith("AAI-3: 1 of 2 families reach at least 0.9, 3 needed")
+    (line,) = [
+        line
+        for line in section_of(page_of(make_report, shown(evidence()))).splitlines()
+        if ">families that reach AR" in line
+    ]
+    assert re.findall(r"\d of \d(?=</span>)", line) == ["2 of 2", "1 of 2", "0 of 2"]
 
 
 def test_what_was_not_measured_is_missing_with_its_remedy_once() -> None:
-    found = only(evidence(QC_worst=None))
-    control = row(found, "QC")
-    assert (control.value, control.rests_on) == ("", "")
-    assert {it.status for it in control.lights if it} == {"missing"}
-    assert control.reason == remedy_of("QC_worst")
-    assert found.missing is not None
-    assert all(len(set(it.items)) == len(it.items) for it in (found.missing, *found.above))
+    readings = evidence(QC_worst=None)
+    control, found, why = gates_of(readings, "QC")
+    assert found == ("", "", "")
+    assert {gate.status for gate in control.values()} == {"missing"}
+    assert why == remedy_of("QC_worst")
+    autonomy = shown(readings)
+    lists = [autonomy.lines(lacking) for lacking in autonomy.policies[0].missing.values()]
+    assert all(len(set(lines)) == len(lines) for lines in lists)
 
 
 def test_a_number_without_interval_says_why() -> None:
     bare = Estimate(value=0.99, n=3, method="none", unit="ratio", reason="one value")
-    control = row(only(evidence(QC_worst=bare)), "QC")
-    assert (control.value, control.interval) == ("0.990", "no interval: one value")
-    assert {it.status for it in control.lights if it} == {"missing"}
+    control, found, _ = gates_of(evidence(QC_worst=bare), "QC")
+    assert found[:2] == ("0.990", "no interval: one value")
+    assert {gate.status for gate in control.values()} == {"missing"}
 
 
 @given(
     left_out=st.sets(st.sampled_from(sorted(evidence().values))),
     side=st.sampled_from(["real", "twin"]),
 )
-def test_every_gate_and_audit_of_the_assessment_is_on_the_page(
-    left_out: set[str], side: str
-) -> None:
-    readings = evidence(side, **dict.fromkeys(left_out))
-    assessment = assess(readings)
-    found = only(readings)
-    for table, counts in ((found.gates, True), (found.reported, False)):
-        own = [gate for gate in assessment.gates if gate.counts == counts]
-        lights = [
-            (it.title, light.level, light.status)
-            for it in table.rows
-            for light in it.lights
-            if light
-        ]
-        assert sorted(lights) == sorted((g.title, g.level, g.status) for g in own)
-        assert len(table.rows) == len({gate.id for gate in own})
-        assert table.levels == sorted({gate.level for gate in own})
-        assert all(len(it.lights) == len(table.levels) for it in table.rows)
-    audits = [(it.title, it.status) for it in found.audits.rows]
-    assert audits == [(audit.title, audit.status) for _, audit in assessment.audits]
+def test_every_gate_of_the_assessment_has_its_place(left_out: set[str], side: str) -> None:
+    (one,) = shown(evidence(side, **dict.fromkeys(left_out))).policies
+    for counts in (True, False):
+        rows = Autonomy.gates(one, counts=counts)
+        own = [gate for gate in one.gates if gate.counts == counts]
+        assert sorted((gate for row in rows for gate in row.values()), key=id) == sorted(
+            own, key=id
+        )
+        assert len(rows) == len({gate.id for gate in own})
+        assert all(list(row) == sorted(row) for row in rows)
 
 
 def test_lights_are_a_sign_and_a_word(make_report: Make) -> None:
@@ -288,10 +281,7 @@ def test_lights_are_a_sign_and_a_word(make_report: Make) -> None:
     page = section_of(page_of(make_report, autonomy))
     words = re.findall(r'<span class="light (\w+)"><svg .*?</svg>(\w+)</span>', page)
     (found,) = autonomy.policies
-    tables = [*found.gates.rows, *found.reported.rows]
-    asked = [light.status for it in tables for light in it.lights if light]
-    checks = [status for it in found.steps for status in it.checks.values()]
-    assert len(words) == len(asked) + len(checks) + len(found.audits.rows)
+    assert len(words) == len(found.gates) + 5 * len(found.steps) + len(found.audits)
     assert all(kind == word for kind, word in words)
     assert {word for _, word in words} == {"pass", "fail", "missing", "undecided"}
     signs = {word: re.search(rf'light {word}"><svg .*?</svg>', page) for _, word in words}
@@ -304,10 +294,9 @@ def test_folders_are_left_out_and_markup_stays_text(make_report: Make) -> None:
     broken = Audit(id="evidence", title="the evidence fits", status="fail", reason=text)
     audits = tuple(broken if it.id == "evidence" else it for it in readings.audits)
     autonomy = shown(replace(readings, audits=audits), places={"/home/me/lab/": ""})
-    (audit,) = [it for it in autonomy.policies[0].audits.rows if it.status == "fail"]
-    short = "incidents.csv: line 3: no episode <b>nowhere</b>"
-    assert audit.reason == f"{short}, and 1{GAP}234 more"
     page = section_of(page_of(make_report, autonomy))
+    short = "incidents.csv: line 3: no episode &lt;b&gt;nowhere&lt;/b&gt;"
+    assert f">{short}, and 1{GAP}234 more</td>" in page
     assert "/home/me" not in page
     assert "<b>nowhere" not in page
 
@@ -326,50 +315,45 @@ def test_many_policies_have_their_tables_folded(make_report: Make) -> None:
 
 def test_gates_that_only_report_stand_in_a_table_of_their_own(make_report: Make) -> None:
     autonomy = shown(evidence(generality=ratio(0.4), world_model=ratio(0.7)))
-    (found,) = autonomy.policies
-    assert "G, generality" in [it.title for it in found.reported.rows]
-    assert "G, generality" not in [it.title for it in found.gates.rows]
-    # The same quantity may decide at one level and be reported at another.
-    assert "W, world model" in [it.title for it in found.gates.rows]
-    page = section_of(page_of(make_report, autonomy))
-    tables = page.split("<table")
+    tables = section_of(page_of(make_report, autonomy)).split("<table")
     (reported,) = [it for it in tables if "reported, does not decide" in it]
+    (deciding,) = [it for it in tables if 'class="long stack gates"' in it and it != reported]
     assert "G, generality" in reported
+    assert "G, generality" not in deciding
+    # The same quantity may decide at one level and be reported at another.
+    assert "W, world model" in deciding
     assert "AR, actuation reliability" not in reported
-
-
-def test_levels_of_a_table_are_those_its_gates_have() -> None:
-    found = only(evidence())
-    assert found.gates.levels == [1, 2, 3, 4]
-    assert 1 not in found.reported.levels
+    # Levels of a table are those its gates have.
+    columns = [re.findall(r'columnheader">AAI-(\d)', it) for it in (deciding, reported)]
+    assert columns[0] == ["1", "2", "3", "4"]
+    assert "1" not in columns[1]
 
 
 def test_the_way_to_the_verdict_is_told_from_the_highest_level_down(make_report: Make) -> None:
-    autonomy = shown(evidence())
-    (found,) = autonomy.policies
-    assert [(it.level, it.passed) for it in found.steps] == [
-        (4, False), (3, False), (2, True), (1, False),
-    ]  # fmt: skip
-    by_level = {it.level: it.checks for it in found.steps}
-    assert by_level[2] == dict.fromkeys(by_level[2], "pass")
-    assert by_level[3]["thresholds"] == "fail"
-    assert by_level[1]["thresholds"] == "missing"
-    page = section_of(page_of(make_report, autonomy))
+    page = section_of(page_of(make_report, shown(evidence())))
+    (table,) = [it for it in page.split("<table") if "from the highest level down" in it]
+    rows = {
+        level: [*re.findall(r"</svg>(\w+)", cells), *re.findall(r"<b>passes</b>", cells)]
+        for level, cells in re.findall(r'rowheader">AAI-(\d)</th>(.*?)</tr>', table)
+    }
+    assert list(rows) == ["4", "3", "2", "1"]
+    assert rows["2"] == ["pass"] * 5 + ["<b>passes</b>"]
+    assert rows["3"][0] == "fail"
+    assert rows["1"][0] == "missing"
     assert page.count("<b>passes</b>") == 1
 
 
 def test_tasks_that_are_not_fit_leave_no_level_and_say_what_it_would_be(make_report: Make) -> None:
     unfit = Audit(id="family_size", title="episodes", status="fail", reason="pick has 3 of 30")
     fit = Audit(id="proper_scoring", title="rules", status="pass", reason="brier")
-    autonomy = shown(replace(evidence(), battery=(fit, unfit)))
-    (found,) = autonomy.policies
-    assert (found.badge, found.is_valid, found.battery.passed) == ("no level", False, "1 of 2 pass")
-    assert found.notes == ["Would be AAI-2 with tasks that are fit to show a level."]
-    page = section_of(page_of(make_report, autonomy))
+    page = section_of(page_of(make_report, shown(replace(evidence(), battery=(fit, unfit)))))
+    assert '<span class="aai bad">no level</span>' in page
+    assert "Would be AAI-2 with tasks that are fit to show a level." in page
     assert "Checks of the tasks of arm: 1 of 2 pass" in page
     assert "pick has 3 of 30" in page
-    twin = only(replace(evidence("twin"), battery=(unfit,)))
-    assert twin.notes == ["Would be AAI-2 on a robot and with tasks that are fit to show a level."]
+    autonomy = shown(replace(evidence("twin"), battery=(unfit,)))
+    would_be = "Would be AAI-2 on a robot and with tasks that are fit to show a level."
+    assert would_be in autonomy.verdict(autonomy.policies[0])
 
 
 # Axes, index and progress ------------------------------------------------------------------------
@@ -395,43 +379,42 @@ def with_axes(**changed: float | None) -> Readings:
     return replace(evidence(), axes=own, index=index)
 
 
+def axes_rows(page: str) -> dict[str, str]:
+    (table,) = [it for it in page.split("<table") if 'class="long stack axes"' in it]
+    return dict(re.findall(r'rowheader">([^<]*)</th>(.*?)</tr>', table))
+
+
 def test_axes_have_value_interval_and_weight_or_a_remedy(make_report: Make) -> None:
-    autonomy = shown(with_axes(M=None))
-    (found,) = autonomy.policies
-    assert found.axes is not None
-    assert found.axes.counted == "9 of 10 have a value"
-    rows = {it.title: it for it in found.axes.rows}
+    page = section_of(page_of(make_report, shown(with_axes(M=None))))
+    assert "Axes of arm: 9 of 10 have a value" in page
+    rows = axes_rows(page)
     assert len(rows) == len(AXES)
-    first = rows["A autonomy"]
-    assert first.value == Shown(label="", value="0.500", note="0.490 to 0.510")
-    assert (first.rests_on, first.anchors) == (f"1{GAP}200", "0 to 1")
-    memory = rows["M memory"]
-    assert memory.value.value == ""
-    assert memory.value.note == f"add M.csv: at least 1{GAP}000 lines"
-    page = section_of(page_of(make_report, autonomy))
-    assert f"not measured: add M.csv: at least 1{GAP}000 lines" in page
+    number = '<span class="whole">0.500</span> <span class="interval wraps">0.490 to 0.510</span>'
+    assert rows["A autonomy"].count(number) == 2  # the axis is what was measured
+    assert 'data-label="anchors">0 to 1</td>' in rows["A autonomy"]
+    assert f'data-label="n">1{GAP}200</td>' in rows["A autonomy"]
+    assert f"not measured: add M.csv: at least 1{GAP}000 lines" in rows["M memory"]
     assert "No index with the weights “robotics”: no value of M (memory)." in page
     assert "with other weights" not in page  # all lack the same
 
 
 def test_an_index_is_told_with_its_adjusted_form_and_with_other_weights(make_report: Make) -> None:
-    autonomy = shown(with_axes())
-    (found,) = autonomy.policies
-    assert found.axes is not None
-    assert found.axes.text[0].startswith("Index 0.500 (no interval: no interval of A,")
-    assert "uniformity 1.000: 0.500" in found.axes.text[1]
-    labels = [it.label for it in found.axes.alternatives]
+    page = section_of(page_of(make_report, shown(with_axes())))
+    assert "Index 0.500 (no interval: no interval of A," in page
+    assert "uniformity 1.000: 0.500" in page
+    table = page.split("Index of arm with other weights")[1].split("</table>")[0]
     for label in ("equal weights", "general weights", "without embodiment", "with embodiment"):
-        assert label in labels
-    assert {it.weight for it in found.axes.rows} == {f"{w}{GAP}%" for w in ("5", "7.5", "10", "20")}
-    page = section_of(page_of(make_report, autonomy))
-    assert "Index of arm with other weights" in page
+        assert f'rowheader">{label}</th>' in table
+    shares = {
+        share
+        for cells in axes_rows(page).values()
+        for share in re.findall(r'data-label="weight"><span class="whole">([^<]*)', cells)
+    }
+    assert shares == {f"{share}{GAP}%" for share in ("5", "7.5", "10", "20")}
 
 
 def test_readings_without_axes_say_nothing_of_them(make_report: Make) -> None:
-    autonomy = shown(evidence())
-    assert autonomy.policies[0].axes is None
-    page = section_of(page_of(make_report, autonomy))
+    page = section_of(page_of(make_report, shown(evidence())))
     assert "Axes of arm" not in page
     assert "data-figure" not in page
 
@@ -454,43 +437,38 @@ def checkpoints(days: int) -> list[Checkpoint]:
 @pytest.mark.parametrize("days", [2, 9])
 def test_progress_is_a_row_of_numbers_alike_for_all_families(make_report: Make, days: int) -> None:
     progress = progress_of(checkpoints(days), ProgressSettings(resamples=100))
-    autonomy = shown(replace(evidence(), progress={"pick": progress, "place": progress}))
-    first, second = autonomy.policies[0].progress
-    assert [it.label for it in first.numbers] == [it.label for it in second.numbers]
-    by_label = {it.label: it for it in first.numbers}
-    assert by_label["kappa"].value == "0.00667"
+    told = Autonomy.progress(progress)
+    assert told["kappa"].value == "0.00667"
     if days == 2:
-        assert by_label["kappa"].note == "no interval: 2 checkpoints; an interval needs 5"
-        assert by_label["slope"] == Shown(
-            label="slope", value="", note="2 checkpoints; a fit needs 5"
-        )
-        assert by_label["speeds up"].value == "not known"
-        assert by_label["next step"].value == "nothing bounds it"
+        assert told["kappa"].note == "no interval: 2 checkpoints; an interval needs 5"
+        assert told["slope"] == Shown("", "2 checkpoints; a fit needs 5")
+        assert told["speeds up"].value == "not known"
+        assert told["next step"].value == "nothing bounds it"
     else:
-        assert by_label["speeds up"].value in ("yes", "not shown")
-        assert by_label["next step"].note.startswith("at most, to reach 0.")
+        assert told["speeds up"].value in ("yes", "not shown")
+        assert told["next step"].note.startswith("at most, to reach 0.")
+    autonomy = shown(replace(evidence(), progress={"pick": progress, "place": progress}))
     page = section_of(page_of(make_report, autonomy))
-    assert "Progress of arm by task family" in page
+    table = page.split("Progress of arm by task family")[1].split("</table>")[0]
+    assert re.findall(r'rowheader">(\w+)<', table) == ["pick", "place"]
+    assert re.findall(r'columnheader">([^<]+)<', table) == ["family", *told]
 
 
 # Delegation and form -----------------------------------------------------------------------------
 
 
-def test_a_frontier_that_falls_is_told_with_its_area_and_share() -> None:
-    found = shown(evidence(), frontier=helped(("alone", 0.5, 0), ("helped", 0.9, 4))).frontier
-    assert found is not None
-    assert found.is_drawn
+def test_a_frontier_that_falls_is_told_with_its_area_and_share(make_report: Make) -> None:
+    autonomy = shown(evidence(), frontier=helped(("alone", 0.5, 0), ("helped", 0.9, 4)))
     # 4 interventions are within the budget of 5 up to autonomy 0.2, in 2 of the 10 degrees.
-    area, share = found.text[:2]
+    area, share = autonomy.frontier_text[:2]
     assert "frontier (AUF): 0.580 (95" in area
     assert share.startswith(f"At 20{GAP}% (95{GAP}% interval 20{GAP}% to 20{GAP}%) of the degrees")
+    assert 'data-figure="frontier"' in section_of(page_of(make_report, autonomy))
 
 
 def test_a_policy_without_help_has_words_and_no_picture(make_report: Make) -> None:
     autonomy = shown(evidence(), frontier=helped(("arm", 0.5, 0)))
-    assert autonomy.frontier is not None
-    assert not autonomy.frontier.is_drawn
-    (text,) = autonomy.frontier.text
+    (text,) = autonomy.frontier_text
     assert text.startswith("The policy needs so little help")
     assert "is not shown to reach the 0.75" in text
     page = section_of(page_of(make_report, autonomy))
@@ -499,23 +477,21 @@ def test_a_policy_without_help_has_words_and_no_picture(make_report: Make) -> No
 
 
 def test_degrees_without_a_policy_are_said_to_be_left_out() -> None:
-    found = shown(evidence(), frontier=helped(("helped", 0.9, 4))).frontier
-    assert found is not None
-    assert "From autonomy 0.25 on no policy stays within" in found.text[-1]
+    text = shown(evidence(), frontier=helped(("helped", 0.9, 4))).frontier_text
+    assert "From autonomy 0.25 on no policy stays within" in text[-1]
 
 
 def test_a_trial_without_scored_episodes_has_no_frontier(make_report: Make) -> None:
     autonomy = shown(evidence(), frontier=helped())
-    assert autonomy.frontier is None
+    assert autonomy.frontier_text == []
     assert "delegated" not in section_of(page_of(make_report, autonomy))
 
 
 def test_open_questions_of_the_form_are_listed_and_the_form_is_whole(make_report: Make) -> None:
-    autonomy = shown(evidence())
-    assert autonomy.form.answered == "1 of 2 questions are answered."
-    assert [it.source for it in autonomy.form.open] == ["checklist.csv"]
-    page = section_of(page_of(make_report, autonomy))
+    page = section_of(page_of(make_report, shown(evidence())))
+    assert "1 of 2 questions are answered. Open:" in page
     assert page.count("Who &lt;b&gt;asked&lt;/b&gt;") == 2  # in the list and in the form
+    assert page.count("checklist.csv") == 2
     assert "robo-eval 1" in page
 
 
