@@ -20,14 +20,14 @@ from robo_eval.log.directory import PLAN, TrialDirectory
 from robo_eval.log.evidence_read import read_evidence
 from robo_eval.metrics.summary import TrialSummary
 from robo_eval.page.embed import packed
-from robo_eval.report.content import TrialData, make_report
+from robo_eval.report.content import make_report
 from robo_eval.report.files import fingerprint, json_bytes, write_bundle
+from robo_eval.report.model import Report, TrialData
 from robo_eval.report.page import Download, render
 
 if TYPE_CHECKING:
     from robo_eval.gates.trial import Findings
     from robo_eval.metrics.config import MetricConfig
-    from robo_eval.report.model import Report
 
 MAX_BYTES: Final = 6_000_000
 """Largest index.html; data that would not fit lie next to it instead of inside."""

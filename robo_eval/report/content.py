@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import pandas as pd
@@ -40,12 +39,7 @@ from robo_eval.report.facts import (
 from robo_eval.report.incidents import incident_list
 from robo_eval.report.levels import autonomy_of
 from robo_eval.report.meanings import meanings_of
-from robo_eval.report.model import (
-    Cell,
-    LogCheck,
-    Report,
-    Result,
-)
+from robo_eval.report.model import Cell, LogCheck, Report, Result, TrialData
 from robo_eval.report.outcomes import outcomes, troubles
 from robo_eval.report.robots import robot_warnings, robots_of
 from robo_eval.report.stages import stages_of
@@ -54,35 +48,11 @@ from robo_eval.report.verdict import answers_of, coverage_warnings, status_warni
 
 if TYPE_CHECKING:
     from robo_eval.gates.trial import Findings
-    from robo_eval.log.manifest import Manifest
 
 OVER_ALL: Final = "all levels"
 """What an effect over all levels of a policy stands under."""
 _ELSEWHERE: Final = ("Effect of novelty", "Conduct")
 """Groups of numbers that have a section of their own."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrialData:
-    """What is known of a trial.
-
-    Attributes:
-        path: The trial directory.
-        plan: The locked plan.
-        plan_text: Its text.
-        plan_digest: Its SHA-256.
-        status: `"complete"`, or e.g. `"interrupted at 12/40"`.
-        manifest: What the trial says of its own making.
-        frame: Episodes, one row per attempt.
-    """
-
-    path: Path
-    plan: TrialPlan
-    plan_text: str
-    plan_digest: str
-    status: str
-    manifest: Manifest | None
-    frame: pd.DataFrame
 
 
 def make_report(data: TrialData, summary: TrialSummary, findings: Findings | None = None) -> Report:

@@ -31,8 +31,7 @@ from robo_eval.page.words import (
 
 if TYPE_CHECKING:
     from robo_eval.log.manifest import Manifest
-    from robo_eval.report.content import TrialData
-    from robo_eval.report.model import LogCheck
+    from robo_eval.report.model import LogCheck, TrialData
 
 Facts = list[tuple[str, str]]
 

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
 
+import pandas as pd
+
+from robo_eval.core.plan import TrialPlan
 from robo_eval.metrics.coverage import Coverage
 from robo_eval.metrics.dose import DoseCurve
 from robo_eval.metrics.lengths import Lengths
@@ -22,6 +27,32 @@ from robo_eval.report.levels import Autonomy
 from robo_eval.report.robot_model import Robot
 from robo_eval.report.stages import Stages
 from robo_eval.report.standings import Standings
+
+if TYPE_CHECKING:
+    from robo_eval.log.manifest import Manifest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialData:
+    """What is known of a trial.
+
+    Attributes:
+        path: The trial directory.
+        plan: The locked plan.
+        plan_text: Its text.
+        plan_digest: Its SHA-256.
+        status: `"complete"`, or e.g. `"interrupted at 12/40"`.
+        manifest: What the trial says of its own making.
+        frame: Episodes, one row per attempt.
+    """
+
+    path: Path
+    plan: TrialPlan
+    plan_text: str
+    plan_digest: str
+    status: str
+    manifest: Manifest | None
+    frame: pd.DataFrame
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

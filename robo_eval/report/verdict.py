@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pandas as pd
 
@@ -31,10 +31,7 @@ from robo_eval.page.words import (
     percent,
     thousands,
 )
-from robo_eval.report.model import Answer, Result
-
-if TYPE_CHECKING:
-    from robo_eval.report.content import TrialData
+from robo_eval.report.model import Answer, Result, TrialData
 
 _BODIES: Final = {"real": "robot", "twin": "twin"}
 _MOST_OF: Final = 0.5

@@ -20,9 +20,9 @@ from robo_eval.metrics.frame import episodes_frame
 from robo_eval.metrics.summary import TrialSummary, summarise
 from robo_eval.page.words import duration
 from robo_eval.report.clips import Chosen, choose, clips
-from robo_eval.report.content import TrialData, make_report
+from robo_eval.report.content import make_report
 from robo_eval.report.facts import conditions
-from robo_eval.report.model import Report
+from robo_eval.report.model import Report, TrialData
 from robo_eval.report.page import render
 
 TASK = "RoboEval/CartPole3D-v0"
