@@ -438,119 +438,87 @@ def test_a_seed_may_be_any_number_of_64_bits(lab):
 
 
 ATTEMPTS = "columns: {episode_id: i, attempt: n, policy: p, success: s}\n" + SIMPLE.split("\n")[1]
-TIMED = with_columns("start_ns: w")
-DURATION_S = with_columns("duration_s: {column: d, unit: s}")
-DURATION = with_columns("duration_s: d")
-TICKS = with_columns("ticks: n")
+TIMED = with_columns("start_ns: c")
+
+# A cell, how the map reads its column, and what the refusal says of it.
+BAD_CELLS = [
+    ("-3", "duration_s: c", "'-3' is negative"),
+    ("fast", "duration_s: c", "'fast' is not a number"),
+    ("1_000", "duration_s: c", "'1_000' is not a number"),
+    ("1_0e999", "duration_s: c", "'1_0e999' is not a number"),
+    ("nan", "duration_s: c", "'nan' is not a finite number"),
+    ("1e999", "duration_s: c", "'1e999' is not a finite number"),
+    ("-Infinity", "duration_s: c", "'-Infinity' is not a finite number"),
+    ("1e308", "duration_s: {column: c, unit: h}", "'1e308' is not a finite number"),
+    ("1e308", "duration_s: c", "at most 1000000000000 s; check unit and scale"),
+    ("5ms", "duration_s: {column: c, unit: s}", "'5ms' is not a number"),
+    ("1e9", "exposure_s: {column: c, unit: h}", r"gives 3.6e\+12 s; exposure_s can be at most"),
+    ("3.5", "ticks: c", "'3.5' is not a whole number"),
+    ("1_2", "ticks: c", "'1_2' is not a number"),
+    ("١٢", "ticks: c", "'١٢' is not a number"),
+    ("0x10", "ticks: c", "'0x10' is not a number"),
+    (f"{2**53}", "ticks: c", "ticks can be at most 9007199254740991"),
+    (f"{2**63}", "ticks: c", "does not fit into 64 bits"),
+    (f"{2**53 + 1}", "level: c", "level can be at most"),
+    ("1.23457E+18", "seed: c", "has lost its last 13 digits"),
+    ("7", "quality: c", r"gives 7, which is outside \[0, 1\]; give unit: '%'"),
+    ("0", "quality: c", "contradicts success True"),
+    ("timout", "end_reason: c", "did you mean 'timeout'"),
+    ("hrad", "difficulty: c", "did you mean 'hard'"),
+    ("1772361000.5", "start_ns: c", "not whole nanoseconds; give unit: s, ms, us, ns"),
+    ("1.7e18", "start_ns: c", "'1.7e18' is not whole nanosec"),
+    ("2026-03-01", "start_ns: c", "ns, iso8601 or excel"),
+    ("1_000", "start_ns: c", "'1_000' is not whole nanoseconds"),
+    ("1772361000", "start_ns: c", "in s since 1970; give unit: s"),
+    ("1772361000123", "start_ns: c", "in ms since 1970; give unit: ms"),
+    ("1772361000123456", "start_ns: c", "in us since 1970; give unit: us"),
+    (f"{2**63}", "start_ns: c", "is outside the years 1678 to 2261"),
+    ("5.5", "start_ns: {column: c, unit: ns}", "'5.5' is not whole nanoseconds"),
+    ("1.7e9", "start_ns: {column: c, unit: ns}", "write all digits, or give the unit"),
+    ("1.77236E+18", "start_ns: {column: c, unit: ns}", "is not whole nanoseconds"),
+    ("1.77236E+09", "start_ns: {column: c, unit: s}", "has lost its last 4 digits"),
+    ("1.77236E+12", "start_ns: {column: c, unit: ms}", "has lost its last 7 digits"),
+    ("1e300", "start_ns: {column: c, unit: s}", "is outside the years"),
+    ("2300-01-01", "start_ns: {column: c, unit: iso8601}", "is outside the years"),
+    ("yesterday", "start_ns: {column: c, unit: iso8601}", "'yesterday' is not a date"),
+]
+
+
+@pytest.mark.parametrize(("cell", "column", "reason"), BAD_CELLS)
+def test_a_bad_cell_is_refused_by_its_place_and_leaves_nothing(refused, cell, column, reason):
+    place = "lab.csv: line 2, column 'c': "
+    refused(f"p,s,c\na,1,{cell}\n", with_columns(column), f"{place}.*{reason}")
+
 
 BAD_TABLES = {
     "two scored attempts": (
-        "i,n,p,s\nx,1,a,0\ny,1,a,1\nx-a2,2,a,1\n",
-        ATTEMPTS,
-        "line 4, column 'n': 'x-a2' and 'x' in line 2 are both scored attempts at 'x'",
+        "i,n,p,s\nx,1,a,0\ny,1,a,1\nx-a2,2,a,1\n", ATTEMPTS,
+        "line 4, column 'n': 'x-a2' and 'x' in line 2",
     ),
     "two scored attempts, the later first": (
-        "i,n,p,s\nx-a3,3,a,0\nx-a2,2,a,1\n",
-        ATTEMPTS,
-        "line 3, column 'n': 'x-a2' and 'x-a3' in line 2 are both scored attempts at 'x'",
+        "i,n,p,s\nx-a3,3,a,0\nx-a2,2,a,1\n", ATTEMPTS,
+        "line 3, column 'n': 'x-a2' and 'x-a3' in line 2",
     ),
     "assisted success": (
-        "p,s,h\na,0,2\na,1,2\n",
-        with_columns("interventions: h"),
-        "column 'h': is 2, but an assisted .* set assisted_success: failure in the column map",
+        "p,s,h\na,0,2\na,1,2\n", with_columns("interventions: h"),
+        "line 3, column 'h': .* set assisted_success: failure in the column map",
     ),
-    "other delimiter": (
-        "p;s\na;1\n",
-        SIMPLE,
-        "line 1: ',' does not divide the header 'p;s'; set delimiter: ';' in the column map",
-    ),
+    "other delimiter": ("p;s\na;1\n", SIMPLE, "line 1: ',' .* set delimiter: ';' in the column"),
     "tabs": ("p\ts\na\t1\n", SIMPLE, "set delimiter: tab in the column map"),
     "commas": ("p,s\na,1\n", SIMPLE + "delimiter: ';'\n", "set delimiter: ',' in the column map"),
-    "Latin-1": (
-        "p,s\na,1\nJörg,1\n".encode("latin-1"),
-        SIMPLE,
-        "line 3: is not UTF-8 text: byte 0xf6; save it as UTF-8",
-    ),
-    "ticks beyond what a float tells apart": (
-        f"p,s,n\na,1,{2**53}\n",
-        TICKS,
-        "line 2, column 'n': '9007199254740992' gives 9.*; ticks can be at most 9007199254740991",
-    ),
-    "level beyond what a float tells apart": (
-        f"p,s,n\na,1,{2**53 + 1}\n",
-        with_columns("level: n"),
-        "line 2, column 'n': '9007199254740993' gives 9.*; level can be at most",
-    ),
-    "duration whose sum is infinite": (
-        "p,s,d\na,1,1e308\n",
-        DURATION,
-        "'1e308' gives 1e\\+308 s; duration_s can be at most 1000000000000 s; check unit and scale",
-    ),
-    "exposure in a wrong unit": (
-        "p,s,d\na,1,1e9\n",
-        with_columns("exposure_s: {column: d, unit: h}"),
-        "'1e9' gives 3.6e\\+12 s; exposure_s can be at most",
-    ),
-    "start with a point": (
-        "p,s,w\na,1,1772361000.5\n",
-        TIMED,
-        "line 2, column 'w': '1772361000.5' is not whole nanoseconds; give unit: s, ms, us, ns",
-    ),
-    "start with an exponent": ("p,s,w\na,1,1.7e18\n", TIMED, "'1.7e18' is not whole nanosec"),
-    "start as a date without unit": ("p,s,w\na,1,2026-03-01\n", TIMED, "ns, iso8601 or excel"),
-    "start with an underscore": ("p,s,w\na,1,1_000\n", TIMED, "'1_000' is not whole nanoseconds"),
+    "Latin-1": ("p,s\na,1\nJörg,1\n".encode("latin-1"), SIMPLE, "line 3: .*byte 0xf6; save it as"),
     "constant start": (
-        "p,s\na,1\n",
-        SIMPLE.replace("side: sim", "side: sim, start_ns: 1.5"),
+        "p,s\na,1\n", SIMPLE.replace("side: sim", "side: sim, start_ns: 1.5"),
         "constants.start_ns of the column map: '1.5' is not whole nanoseconds$",
     ),
-    "part of a nanosecond": (
-        "p,s,w\na,1,5.5\n",
-        with_columns("start_ns: {column: w, unit: ns}"),
-        "line 2, column 'w': '5.5' is not whole nanoseconds",
-    ),
-    "start out of range": (
-        "p,s,w\na,1,5\nb,1,9223372036854775808\n",
-        TIMED,
-        "line 3, column 'w': '9223372036854775808' is outside the years 1678 to 2261",
-    ),
-    "start out of range in seconds": (
-        "p,s,w\na,1,1e300\n",
-        with_columns("start_ns: {column: w, unit: s}"),
-        "line 2, column 'w': '1e300' is outside the years",
-    ),
-    "date out of range": (
-        "p,s,w\na,1,2300-01-01\n",
-        with_columns("start_ns: {column: w, unit: iso8601}"),
-        "line 2, column 'w': '2300-01-01' is outside the years",
-    ),
-    "number out of range": (
-        "p,s,n\na,1,9223372036854775808\n",
-        TICKS,
-        "line 2, column 'n': '9223372036854775808' does not fit into 64 bits",
-    ),
-    "underscore": ("p,s,d\na,1,1_000\n", DURATION, "column 'd': '1_000' is not a number"),
-    "underscores and no end": ("p,s,d\na,1,1_0e999\n", DURATION, "'1_0e999' is not a number"),
-    "underscore in a count": ("p,s,n\na,1,1_2\n", TICKS, "column 'n': '1_2' is not a number"),
-    "digits of another script": ("p,s,n\na,1,١٢\n", TICKS, "'١٢' is not a number"),
-    "hexadecimal": ("p,s,n\na,1,0x10\n", TICKS, "'0x10' is not a number"),
-    "1e400": ("p,s,d\na,1,1e400\n", DURATION, "column 'd': '1e400' is not a finite number"),
-    "Infinity": ("p,s,d\na,1,-Infinity\n", DURATION, "'-Infinity' is not a finite number"),
-    "too large in its unit": (
-        "p,s,d\na,1,1e308\n",
-        with_columns("duration_s: {column: d, unit: h}"),
-        "line 2, column 'd': '1e308' is not a finite number",
-    ),
-    "half a tick more": ("p,s,n\na,1,12.5\n", TICKS, "'12.5' is not a whole number"),
+    "start out of range": (f"p,s,c\na,1,5\nb,1,{2**63}\n", TIMED, "line 3, column 'c': .*years"),
     "thousands with a point": (
-        "p;s;d\na;1;1.000\n",
-        DURATION + "delimiter: ';'\ndecimal: ','\n",
+        "p;s;d\na;1;1.000\n", with_columns("duration_s: d") + "delimiter: ';'\ndecimal: ','\n",
         "column 'd': '1.000' is not a number with the decimal sign ','",
     ),
     "missing column": ("p,q\na,1\n", SIMPLE, "line 1: unknown column 's'.*mapped to 'success'"),
     "misspelt column": (
-        "policy,sucess\na,1\n",
-        "columns: {policy: policy, success: success}\nconstants: {task: t, side: sim}\n",
+        "policy,sucess\na,1\n", SIMPLE.replace("s}", "success}").replace(" p,", " policy,"),
         "did you mean 'sucess'",
     ),
     "column twice": ("p,s,p\na,1,b\n", SIMPLE, "column 'p' appears twice"),
@@ -561,137 +529,45 @@ BAD_TABLES = {
     "open quote": ('p,s\n"a,1\n', SIMPLE, "is not CSV"),
     "short line": ("p,s\na,1\nb\n", SIMPLE, "line 3: has 1 cells, the header has 2"),
     "long line": ("p,s\na,1,2\n", SIMPLE, "line 2: has 3 cells"),
-    "NaN": (
-        "p,s,d\na,1,1\nb,0,nan\n",
-        SIMPLE.replace("s}", "s, duration_s: d}"),
-        "line 3, column 'd': 'nan' is not a finite number",
-    ),
-    "infinity": (
-        "p,s,d\na,1,1e999\n",
-        SIMPLE.replace("s}", "s, duration_s: d}"),
-        "line 2, column 'd': '1e999' is not a finite number",
-    ),
-    "negative duration": (
-        "p,s,d\na,1,-3\n",
-        SIMPLE.replace("s}", "s, duration_s: d}"),
-        "line 2, column 'd': '-3' is negative",
-    ),
-    "no number": (
-        "p,s,d\na,1,fast\n",
-        SIMPLE.replace("s}", "s, duration_s: d}"),
-        "line 2, column 'd': 'fast' is not a number",
-    ),
-    "half a tick": (
-        "p,s,n\na,1,3.5\n",
-        SIMPLE.replace("s}", "s, ticks: n}"),
-        "line 2, column 'n': '3.5' is not a whole number",
-    ),
-    "quality over one": (
-        "p,s,q\na,1,7\n",
-        SIMPLE.replace("s}", "s, quality: q}"),
-        r"column 'q': '7' gives 7, which is outside \[0, 1\]; give unit: '%'",
-    ),
-    "success without quality": (
-        "p,s,q\na,1,0\n",
-        SIMPLE.replace("s}", "s, quality: q}"),
-        "line 2, column 'q': quality 0 contradicts success True",
-    ),
     "failure with full quality": (
-        "p,s,q\na,no,1.0\n",
-        SIMPLE.replace("s}", "s, quality: q}") + "success_quality: 1.0\n",
+        "p,s,q\na,no,1.0\n", with_columns("quality: q") + "success_quality: 1.0\n",
         "quality 1 contradicts success False; leave success_quality out of the map if",
     ),
     "below its own threshold": (
-        "p,s,q\na,yes,0.7\n",
-        SIMPLE.replace("s}", "s, quality: q}") + "success_quality: 0.8\n",
+        "p,s,q\na,yes,0.7\n", with_columns("quality: q") + "success_quality: 0.8\n",
         "quality 0.7 contradicts success True; leave success_quality out",
     ),
     "success against end reason": (
-        "p,s,e\na,yes,timeout\n",
-        SIMPLE.replace("s}", "s, end_reason: e}"),
-        "line 2, column 's': success True contradicts end_reason 'timeout'",
-    ),
-    "unknown end reason": (
-        "p,s,e\na,no,timout\n",
-        SIMPLE.replace("s}", "s, end_reason: e}"),
-        "line 2, column 'e': unknown end_reason 'timout'; did you mean 'timeout'",
+        "p,s,e\na,yes,timeout\n", with_columns("end_reason: e"),
+        "line 2, column 's': .*contradicts end_reason 'timeout'",
     ),
     "unclear success": ("p,s\na,maybe\n", SIMPLE, "line 2, column 's': 'maybe' is neither"),
     "no rule of success": (
-        "p,q\na,\na,0.5\n",
-        SIMPLE.replace("success: s", "quality: q"),
-        "line 3, column 'q': whether it succeeded cannot be told from quality alone; give success_",
+        "p,q\na,\na,0.5\n", SIMPLE.replace("success: s", "quality: q"),
+        "line 3, column 'q': .* cannot be told from quality alone; give success_",
     ),
-    "a remark among the rows": (
-        "p,s\na,1\n# end\n",
-        SIMPLE,
-        "line 3: has 1 cells, the header has 2; set comment in the column map",
-    ),
+    "a remark among the rows": ("p,s\na,1\n# end\n", SIMPLE, "line 3: .*set comment in the column"),
     "two monitor files joined": (
-        'p,s\na,1\n#{"t_start": 1.5, "env_id": "x", "n": 2}\np,s\nb,0\n',
-        SIMPLE,
-        "if another header follows, two tables were joined: import each as a file of its own",
+        'p,s\na,1\n#{"t_start": 1.5, "env_id": "x", "n": 2}\np,s\nb,0\n', SIMPLE,
+        "two tables were joined: import each",
     ),
     "preface without a sign": (
-        "Lab 5\nRig,2\n\np,s\na,1\n",
-        SIMPLE,
-        "line 1: is not the header, which is in line 4; set skip: 3 in the column map",
+        "Lab 5\nRig,2\n\np,s\na,1\n", SIMPLE, "line 1: .* in line 4; set skip: 3 in the column map"
     ),
     "percent sign without its unit": (
-        "p,s\na,85%\n",
-        BY_QUALITY.replace("%s", "scale: 1"),
-        "line 2, column 's': '85%' is not a number; give unit: '%'",
+        "p,s\na,85%\n", BY_QUALITY % "scale: 1", "line 2, column 's': '85%' .*; give unit: '%'"
     ),
-    "a unit of another kind in the cell": ("p,s,d\na,1,5ms\n", DURATION_S, "'5ms' is not a number"),
-    "UTF-16 without its mark": (
-        "p,s\na,1\n".encode("utf-16-le"),
-        SIMPLE,
-        "line 1: holds NUL bytes",
-    ),
+    "UTF-16 without its mark": ("p,s\na,1\n".encode("utf-16-le"), SIMPLE, "line 1: holds NUL"),
     "skip beyond the end": ("p,s\n", SIMPLE + "skip: 9\n", "only holds lines that are left out"),
     "quote in the middle": ('p,s\na,1\nb,"a"b"\nc,0\n', SIMPLE, "line 3: is not CSV"),
     "quote in a record of several lines": (
-        'p,s\n"a\n\nb",1\n"c\nd"x,0\n',
-        SIMPLE,
-        "line 5: is not CSV",
+        'p,s\n"a\n\nb",1\n"c\nd"x,0\n', SIMPLE, "line 5: is not CSV"
     ),
     "quote that stays open": ('p,s\na,1\n"b,1\nc,1\n', SIMPLE, "line 3: is not CSV"),
     "bad cell after a cell of several lines": (
-        'p,s\n"a\nb",1\n"c\nd",maybe\n',
-        SIMPLE,
-        "line 4, column 's': 'maybe' is neither",
+        'p,s\n"a\nb",1\n"c\nd",maybe\n', SIMPLE, "line 4, column 's': 'maybe' is neither"
     ),
-    "UTF-16 that is cut short": (
-        "p,s\na,1\n".encode("utf-16")[:-1],
-        SIMPLE,
-        "is cut short or no UTF-16; save it as UTF-8",
-    ),
-    **{
-        f"exponent in {unit}": (
-            f"p,s,w\na,1,{text}\n",
-            with_columns(f"start_ns: {{column: w, unit: {unit}}}"),
-            reason,
-        )
-        for unit, text, reason in [
-            ("ns", "1.7e9", "'1.7e9' is not whole nanoseconds; write all digits, or give the unit"),
-            ("ns", "1.77236E+18", "is not whole nanoseconds"),
-            ("s", "1.77236E+09", "'1.77236E\\+09' has lost its last 4 digits to the exponent"),
-            ("ms", "1.77236E+12", "has lost its last 7 digits to the exponent"),
-        ]
-    },
-    **{
-        f"no unit but {unit}": (
-            f"p,s,w\na,1,{text}\n",
-            TIMED,
-            f"looks like a date in {unit} since 1970; give unit: {unit}",
-        )
-        for unit, text in [("s", "1772361000"), ("ms", "1772361000123"), ("us", "1772361000123456")]
-    },
-    "a seed without its last digits": (
-        "p,s,n\na,1,1.23457E+18\n",
-        with_columns("seed: n"),
-        "has lost its last 13 digits",
-    ),
+    "UTF-16 that is cut short": ("p,s\na,1\n".encode("utf-16")[:-1], SIMPLE, "cut short.*UTF-8"),
     "word without value": (
         "p,s\na,perhaps\n",
         SIMPLE.replace("success: s", "success: {column: s, values: {yes: true}}"),
@@ -700,38 +576,70 @@ BAD_TABLES = {
     "empty policy": ("p,s\n,1\n", SIMPLE, "line 2, column 'p': is empty; policy is needed"),
     "policy no plan can name": ("p,s\na b,1\n", SIMPLE, "policies.*rename it with `values`"),
     "double id": (
-        "i,p,s\nx,a,1\ny,a,1\nx,a,0\n",
-        SIMPLE.replace("{policy", "{episode_id: i, policy"),
+        "i,p,s\nx,a,1\ny,a,1\nx,a,0\n", SIMPLE.replace("{policy", "{episode_id: i, policy"),
         "line 4, column 'i': 'x' is in line 2 already",
     ),
-    "no date": (
-        "p,s,w\na,1,yesterday\n",
-        SIMPLE.replace("s}", "s, start_ns: {column: w, unit: iso8601}}"),
-        "line 2, column 'w': 'yesterday' is not a date",
-    ),
-    "unknown difficulty": (
-        "p,s,d\na,1,hrad\n",
-        SIMPLE.replace("s}", "s, difficulty: d}"),
-        "did you mean 'hard'",
-    ),
     "wrong constant": ("p,s\na,1\n", SIMPLE.replace("side: sim", "side: sm"), "mean 'sim'"),
-}
+}  # fmt: skip
+
+
+@pytest.fixture
+def refused(lab, tmp_path):
+    """Import what has to be refused in one line, and leave nothing."""
+
+    def run(table: str | bytes, columns: str | bytes, said: str) -> None:
+        with pytest.raises(InputError, match=said) as caught:
+            lab(table, columns)
+        assert len(str(caught.value).splitlines()) == 1
+        assert sorted(p.name for p in tmp_path.iterdir()) == ["lab.csv", "map.yaml"]
+
+    return run
 
 
 @pytest.mark.parametrize("name", BAD_TABLES)
-def test_a_bad_table_is_refused_and_leaves_nothing(lab, tmp_path, name):
+def test_a_bad_table_is_refused_and_leaves_nothing(refused, name):
     table, columns, reason = BAD_TABLES[name]
-    with pytest.raises(InputError, match=rf"lab\.csv: (?s:.*){reason}") as caught:
-        lab(table, columns)
-    assert len(str(caught.value).splitlines()) == 1
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["lab.csv", "map.yaml"]
+    refused(table, columns, rf"lab\.csv: (?s:.*){reason}")
+
+
+# The source of a column of ours, and what is said of it.
+BAD_SOURCES = [
+    ("plan_digest", "s", "unknown column 'plan_digest'"),
+    ("sucess", "s", "did you mean 'success'"),
+    ("costs", "s", "must be written as 'costs.<name>'"),
+    ("policy.x", "s", "must be written as 'policy'"),
+    ("success", "{colum: s}", "did you mean 'column'"),
+    ("success", "{values: {a: b}}", "column: is missing"),
+    ("duration_s", "{column: s, unit: mins}", "did you mean 'min'"),
+    ("duration_s", "{column: s, unit: kWh}", "unit: .* valid: ns, us, ms, s, min, h$"),
+    ("duration_s", "{column: s, unit: iso8601}", "'iso8601' .*valid: ns, us, ms, s, min, h$"),
+    ("exposure_s", "{column: s, unit: '%'}", "valid: ns, us, ms"),
+    ("start_ns", "{column: s, unit: m}", "'m' .* ns, us, ms, s, min, h, iso8601, excel$"),
+    ("quality", "{column: s, unit: s}", "unit: 's' .* valid: %$"),
+    ("quality", "{column: s, unit: [s]}", "unit: must"),
+    ("ticks", "{column: s, unit: min}", "unit: ticks has no unit; leave it out"),
+    ("policy", "{column: s, unit: s}", "policy has no unit"),
+    ("episode_return", "{column: s, unit: J}", "has no unit"),
+    ("costs.energy_j", "{column: s, unit: kJoule}", "unknown unit 'kJoule'"),
+    ("costs.x", "{column: s, unit: iso8601}", "no unit of costs; valid"),
+    ("policy", "{column: s, scale: 2}", "policy is not a number"),
+    ("start_ns", "{column: s, scale: 1000}", "scale: .* add unit: s, ms, us or ns"),
+    ("start_ns", "{column: s, unit: iso8601, scale: 2}", "scale: "),
+    ("ticks", "{column: s, scale: 1_000}", "scale: .*, given '1_000'"),
+    ("ticks", "{column: s, scale: many}", "not a finite number"),
+    ("start_ns", "{column: s, unit: s, formats: ['%Y']}", "formats: .* without a unit"),
+    ("duration_s", "{column: s, formats: ['%Y']}", "formats: are of a start_ns"),
+]
+
+
+@pytest.mark.parametrize(("ours", "source", "reason"), BAD_SOURCES)
+def test_a_bad_source_of_a_column_is_refused_and_leaves_nothing(refused, ours, source, reason):
+    said = rf"map\.yaml: columns\.{ours}.*{reason}"
+    refused("p,s\na,1\n", f"columns: {{{ours}: {source}}}\n", said)
 
 
 BAD_MAPS = {
-    "skip that is not a number": (
-        SIMPLE + "skip: header\n",
-        "skip: is not a finite number, given 'header'",
-    ),
+    "skip that is not a number": (SIMPLE + "skip: header\n", "skip: .*, given 'header'"),
     "comment that is not text": (SIMPLE + "comment: [a]\n", "comment: must be text"),
     "comment of two lines": (SIMPLE + 'comment: "a\\nb"\n', "comment: must be what such lines"),
     "not yaml": ("columns: [", "not valid YAML"),
@@ -740,63 +648,7 @@ BAD_MAPS = {
     "empty": ("", "a column map is a mapping"),
     "no columns": ("constants: {task: t}\n", "columns: is missing"),
     "unknown key": ("colums: {policy: p}\n", "unknown key 'colums'; did you mean 'columns'"),
-    "unknown column of ours": ("columns: {sucess: s}\n", "did you mean 'success'"),
-    "column of ours that cannot be given": ("columns: {plan_digest: s}\n", "plan_digest"),
-    "unknown source key": ("columns: {success: {colum: s}}\n", "did you mean 'column'"),
-    "no source": ("columns: {success: {values: {a: b}}}\n", "columns.success.column: is missing"),
-    "unknown unit": ("columns: {duration_s: {column: s, unit: mins}}\n", "did you mean 'min'"),
-    "duration in energy": (
-        "columns: {duration_s: {column: s, unit: kWh}}\n",
-        "columns.duration_s.unit: 'kWh' is no unit of duration_s; valid: ns, us, ms, s, min, h$",
-    ),
-    "duration as a date": (
-        "columns: {duration_s: {column: s, unit: iso8601}}\n",
-        "'iso8601' is no unit of duration_s; valid: ns, us, ms, s, min, h$",
-    ),
-    "exposure in percent": ("columns: {exposure_s: {column: s, unit: '%'}}\n", "valid: ns, us, ms"),
-    "start in metres": (
-        "columns: {start_ns: {column: s, unit: m}}\n",
-        "'m' is no unit of start_ns; valid: ns, us, ms, s, min, h, iso8601, excel$",
-    ),
-    "quality in seconds": (
-        "columns: {quality: {column: s, unit: s}}\n",
-        "columns.quality.unit: 's' is no unit of quality; valid: %$",
-    ),
-    "count with a unit": (
-        "columns: {ticks: {column: s, unit: min}}\n",
-        "columns.ticks.unit: ticks has no unit; leave it out",
-    ),
-    "text with a unit": ("columns: {policy: {column: s, unit: s}}\n", "policy has no unit"),
-    "return with a unit": ("columns: {episode_return: {column: s, unit: J}}\n", "has no unit"),
-    "cost with no known unit": (
-        "columns: {costs.energy_j: {column: s, unit: kJoule}}\n",
-        "unknown unit 'kJoule'",
-    ),
-    "cost as a date": (
-        "columns: {costs.x: {column: s, unit: iso8601}}\n",
-        "no unit of costs; valid",
-    ),
-    "unit that is a list": (
-        "columns: {quality: {column: s, unit: [s]}}\n",
-        "columns.quality.unit: must",
-    ),
-    "text with a scale": ("columns: {policy: {column: s, scale: 2}}\n", "policy is not a number"),
-    "scaled start without a unit": (
-        "columns: {start_ns: {column: s, scale: 1000}}\n",
-        "columns.start_ns.scale: .* add unit: s, ms, us or ns",
-    ),
-    "scaled date": (
-        "columns: {start_ns: {column: s, unit: iso8601, scale: 2}}\n",
-        "start_ns.scale: ",
-    ),
-    "scale with an underscore": (
-        "columns: {ticks: {column: s, scale: 1_000}}\n",
-        "ticks.scale: is not a finite number, given '1_000'",
-    ),
     "threshold with an underscore": ("columns: {policy: p}\nsuccess_quality: 0_1\n", "given '0_1'"),
-    "bad scale": ("columns: {ticks: {column: s, scale: many}}\n", "not a finite number"),
-    "mapping column as a whole": ("columns: {costs: s}\n", "must be written as 'costs.<name>'"),
-    "plain column with a dot": ("columns: {policy.x: s}\n", "must be written as 'policy'"),
     "given twice": (
         "columns: {policy: p}\nconstants: {policy: x}\n",
         "'policy' is in columns and in constants",
@@ -804,54 +656,30 @@ BAD_MAPS = {
     "bad delimiter": ("columns: {policy: p}\ndelimiter: ab\n", "delimiter: must be one character"),
     "bad word for assisted": (
         "columns: {policy: p}\nassisted_success: fail\n",
-        "assisted_success: unknown assisted_success 'fail'; did you mean 'failure'",
+        "assisted_success: .* did you mean 'failure'",
     ),
     "list for assisted": (
-        "columns: {policy: p}\nassisted_success: [a]\n",
-        "assisted_success: must be",
+        "columns: {policy: p}\nassisted_success: [a]\n", "assisted_success: must be"
     ),
     "bad missing": ("columns: {policy: p}\nmissing: NA\n", "missing: must be a list"),
-    "thousands that are decimals": (
-        SIMPLE + "thousands: '.'\n",
-        "thousands: is the decimal sign as well",
-    ),
+    "thousands that are decimals": (SIMPLE + "thousands: '.'\n", "thousands: is the decimal sign"),
     "thousands that are digits": (SIMPLE + "thousands: '0'\n", "thousands: '0' is part of numbers"),
     "no zone": (SIMPLE + "zone: Berlin\n", "zone: 'Berlin' is no zone; write it like Europe/"),
-    "formats beside a unit": (
-        "columns: {start_ns: {column: s, unit: s, formats: ['%Y']}}\n",
-        "columns.start_ns.formats: are of a start_ns without a unit",
-    ),
-    "formats of a duration": (
-        "columns: {duration_s: {column: s, formats: ['%Y']}}\n",
-        "columns.duration_s.formats: are of a start_ns",
-    ),
     "bad threshold": ("columns: {policy: p}\nsuccess_quality: 2\n", "success_quality"),
     "constant that is a list": (
-        "columns: {policy: p}\nconstants: {task: [a]}\n",
-        "constants.task: must be text",
+        "columns: {policy: p}\nconstants: {task: [a]}\n", "constants.task: must be text"
     ),
-}
+    "no policy": ("columns: {success: s}\nconstants: {task: t, side: sim}\n", "about 'policy'"),
+    "no score": (
+        "columns: {policy: p}\nconstants: {task: t, side: sim}\n", "success, end_reason or quality"
+    ),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", BAD_MAPS)
-def test_a_bad_map_is_refused_and_leaves_nothing(lab, tmp_path, name):
+def test_a_bad_map_is_refused_and_leaves_nothing(refused, name):
     content, reason = BAD_MAPS[name]
-    with pytest.raises(InputError, match=rf"map\.yaml: .*{reason}") as caught:
-        lab("p,s\na,1\n", content)
-    assert len(str(caught.value).splitlines()) == 1
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["lab.csv", "map.yaml"]
-
-
-@pytest.mark.parametrize(
-    ("columns", "reason"),
-    [
-        ("columns: {success: s}\nconstants: {task: t, side: sim}\n", "nothing about 'policy'"),
-        ("columns: {policy: p}\nconstants: {task: t, side: sim}\n", "where success, end_reason or"),
-    ],
-)
-def test_a_map_must_say_what_every_episode_needs(lab, columns, reason):
-    with pytest.raises(InputError, match=reason):
-        lab("p,s\na,1\n", columns)
+    refused("p,s\na,1\n", content, rf"map\.yaml: .*{reason}")
 
 
 def test_an_existing_directory_is_refused(lab, tmp_path):
