@@ -694,106 +694,45 @@ def refused_topics() -> dict[str, tuple[list[Topic], str, str]]:
         return [*simple(), ("/joint_states", JOINT_STATE, states)]
 
     return {
-        "topic": (
-            simple(),
-            success("/reslut.success"),
-            r"did you mean '/result'.*columns.success of the topic map.*default",
-        ),
-        "field": (
-            simple(),
-            success("/result.sucess"),
-            "lab_msgs/msg/Result: unknown field 'sucess'; did you mean 'success'",
-        ),
+        "topic": (simple(), success("/reslut.success"),
+                  r"did you mean '/result'.*columns.success of the topic map.*default"),
+        "field": (simple(), success("/result.sucess"), "field 'sucess'; did you mean 'success'"),
         "part": (simple(), success("/result.success.x"), r"bool has no part \.x"),
         "list": (simple(), success("/result.stages"), "is a list, not one value"),
         "place": (simple(), success("/result.stages.x"), r"name a place in it, such as \[0\]"),
         "message": (simple(), success("/result.header"), "not one value"),
         "truth": (simple(), success("/result.score"), r"topic map.*neither true nor false"),
-        "silent": (
-            [*simple()[:1], ("/result", RESULT, [])],
-            MAP,
-            "no message says it.*default",
-        ),
-        "joints": (
-            simple(),
-            JOINT_MAP.replace("/joint_states", "/alive"),
-            "of type std_msgs/msg/Bool; name a topic of sensor_msgs",
-        ),
-        "backwards": (
-            joint_topics(back),
-            on_header,
-            r"/joint_states.*99 of 100 messages go back in time, first message 2;.*clock: received",
-        ),
-        "names": (
-            joint_topics(changing),
-            JOINT_MAP,
-            "message 101: joint 'b' is missing.*signals.joints",
-        ),
+        "silent": ([*simple()[:1], ("/result", RESULT, [])], MAP, "no message says it.*default"),
+        "joints": (simple(), JOINT_MAP.replace("/joint_states", "/alive"),
+                   "std_msgs/msg/Bool; name a topic of sensor_msgs"),
+        "backwards": (joint_topics(back), on_header,
+                      r"/joint_states.*99 of 100 messages go back.*first message 2;.*clock: rec"),
+        "names": (joint_topics(changing), JOINT_MAP, "message 101: joint 'b' .*signals.joints"),
         "joint": (joint_topics(states), listed % "x, y", "unknown joint 'x'; valid: a, b"),
         "some": (joint_topics(states), listed % "a, bb", "'bb'; did you mean 'b'"),
         "sizes": (joint_topics(short), JOINT_MAP, "has 1 position for 2 joints"),
-        "nameless": (
-            [*simple(), named, empty],
-            MAP + signals,
-            "names no joints; list them under signals.joints",
-        ),
-        "width": (
-            [*simple(), named, empty],
-            MAP + signals.replace("}", ", joints: [a, b]}"),
-            "has 1 position for 2 joints",
-        ),
-        "text": (
-            [*simple(), named, ("/commands", STRING, [])],
-            MAP + signals,
-            "string is no list of numbers",
-        ),
-        "points": (
-            [*simple(), named, ("/commands", trajectory, [(0, point)])],
-            MAP + signals,
-            "trajectory of 0 points",
-        ),
+        "nameless": ([*simple(), named, empty], MAP + signals, "list them under signals.joints"),
+        "width": ([*simple(), named, empty], MAP + signals.replace("}", ", joints: [a, b]}"),
+                  "has 1 position for 2 joints"),
+        "text": ([*simple(), named, ("/commands", STRING, [])], MAP + signals,
+                 "string is no list of numbers"),
+        "points": ([*simple(), named, ("/commands", trajectory, [(0, point)])], MAP + signals,
+                   "trajectory of 0 points"),
         "force": (simple(), MAP + "signals: {wrench: /result.header}\n", "is no force"),
-        "headless": (
-            [*simple(), ("/f", "geometry_msgs/msg/Wrench", [])],
-            MAP + "signals: {wrench: /f, clock: header}\n",
-            "has no header; set signals.clock: received",
-        ),
-        "markers": (
-            [*simple(), start],
-            MAP + markers,
-            "begins an episode; it says 'start', the map 'go'",
-        ),
-        "stop": (
-            [*simple(), shouted],
-            MAP + "stops: {safety_stop: /estop}\n",
-            "'on' is neither true nor false",
-        ),
-        "no stop": (
-            simple(),
-            MAP + "stops: {safety_stop: /alife}\n",
-            r"did you mean '/alive'.*give it a default",
-        ),
-        "name": (
-            simple(),
-            MAP + "folder: '(?P<operator>x+)'\n",
-            "the name 'pi0-7' does not match",
-        ),
-        "quality": (
-            simple(),
-            MAP.replace("success}", "success, quality: {field: /result.score, scale: 3}}"),
-            r"gives 3, which is outside \[0, 1\]",
-        ),
-        "infinite": (
-            [*simple(), infinite],
-            MAP.replace("success}", "success, costs.x: /x}"),
-            r"is not a finite number.*topic map",
-        ),
-        "mean": (
-            [*simple(), words],
-            MAP.replace("success}", "success, costs.x: {field: /x, take: mean}}"),
-            "'y' is not a finite number",
-        ),
-    }
+        "headless": ([*simple(), ("/f", "geometry_msgs/msg/Wrench", [])],
+                     MAP + "signals: {wrench: /f, clock: header}\n", "set signals.clock: received"),
+        "markers": ([*simple(), start], MAP + markers, "it says 'start', the map 'go'"),
+        "stop": ([*simple(), shouted], MAP + "stops: {safety_stop: /estop}\n", "'on' is neither"),
+        "no stop": (simple(), MAP + "stops: {safety_stop: /alife}\n",
+                    r"did you mean '/alive'.*give it a default"),
+        "name": (simple(), MAP + "folder: '(?P<operator>x+)'\n", "'pi0-7' does not match"),
+        "quality": (simple(), success("/result.success, quality: {field: /result.score, scale: 3}"),
+                    r"gives 3, which is outside \[0, 1\]"),
+        "infinite": ([*simple(), infinite], success("/result.success, costs.x: /x"),
+                     "is not a finite number.*topic map"),
+        "mean": ([*simple(), words], success("/result.success, costs.x: {field: /x, take: mean}"),
+                 "'y' is not a finite number"),
+    }  # fmt: skip
 
 
 REFUSED = refused_topics()
@@ -816,10 +755,7 @@ def test_what_a_bag_does_not_hold_is_named(bag, bring, tmp_path, case):
     ("text", "message"),
     [
         ("sigals: {}", "unknown key 'sigals'; did you mean 'signals'"),
-        (
-            "signals: {joint_sate: /x}",
-            "signals.joint_sate: unknown key 'joint_sate'; did you mean 'joint_state'",
-        ),
+        ("signals: {joint_sate: /x}", "signals.joint_sate: .* did you mean 'joint_state'"),
         ("signals: {clock: wall}", "signals.clock: unknown clock 'wall'"),
         ("signals: {joint_state: /x.position}", "name a topic without a field"),
         ("signals: {joints: [a, a]}", "signals.joints: holds 'a' twice"),
@@ -856,29 +792,33 @@ def test_a_wrong_map_is_refused_at_its_place(bring, tmp_path, text, message):
     assert str(caught.value).startswith(f"{tmp_path / 'map.yaml'}: ")
 
 
-def test_bags_that_cannot_be_read_are_named(bag, bring, tmp_path):
-    good = bag()
-    empty = bag("act-1", [("/result", RESULT, [])])
-    with pytest.raises(InputError, match="act-1: holds no messages; leave it out"):
-        bring(good, empty)
-    with pytest.raises(InputError, match="there is no such bag"):
-        bring(tmp_path / "none")
-    (tmp_path / "hollow").mkdir()
-    with pytest.raises(InputError, match="holds no bags"):
-        bring(tmp_path / "hollow")
-    (tmp_path / "x.txt").write_text("x")
-    with pytest.raises(InputError, match="is not a bag"):
-        bring(tmp_path / "x.txt")
-    (tmp_path / "zero.mcap").touch()
-    with pytest.raises(InputError, match=r"zero\.mcap: is empty; leave it out"):
-        bring(tmp_path / "zero.mcap")
-    (tmp_path / "text.mcap").write_text("this is a text, and no recording of anything")
-    with pytest.raises(InputError, match="is not an MCAP file"):
-        bring(tmp_path / "text.mcap")
-    (tmp_path / "text.db3").write_text("this is a text, and no recording of anything")
-    with pytest.raises(InputError, match=r"text\.db3: is not a database: it begins with"):
-        bring(tmp_path / "text.db3")
+TEXT = b"this is a text, and no recording of anything"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("none", None, "there is no such bag"),
+        ("hollow/notes", TEXT, "hollow: holds no bags"),
+        ("x.txt", b"x", "is not a bag"),
+        ("zero.mcap", b"", r"zero\.mcap: is empty; leave it out"),
+        ("text.mcap", TEXT, "is not an MCAP file"),
+        ("text.db3", TEXT, r"text\.db3: is not a database: it begins with"),
+    ],
+)
+def test_a_file_that_is_no_bag_is_named(bring, tmp_path, name, content, message):
+    file = tmp_path / name
+    if content is not None:
+        file.parent.mkdir(exist_ok=True)
+        file.write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        bring(tmp_path / name.partition("/")[0])
     assert not (tmp_path / "out").exists()
+
+
+def test_an_empty_bag_among_others_is_named(bag, bring):
+    with pytest.raises(InputError, match="act-1: holds no messages; leave it out"):
+        bring(bag(), bag("act-1", [("/result", RESULT, [])]))
 
 
 def test_a_bag_is_imported_once(bag, bring, tmp_path):

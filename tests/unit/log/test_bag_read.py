@@ -437,6 +437,11 @@ def mode(value: int, score: float = 0.0) -> Any:
     return T["lab_msgs/msg/Mode"](mode=value, score=score)
 
 
+def stopped(field: str) -> str:
+    """A map of which a field says that the robot was stopped."""
+    return STOP.replace("/estop", field)
+
+
 MODES = [*said("/mode", mode, (0, 1), (1, 3), (2, 1)), *outcomes(3)]
 PULSE = state("/joy", joy, (0, 8, 0), (8, 8.4, 1), (8.4, 10, 0))
 BUTTON = "{field: '/joy.buttons[2]', values: {1: true, 0: false}%s}"
@@ -447,93 +452,55 @@ BUTTON = "{field: '/joy.buttons[2]', values: {1: true, 0: false}%s}"
     [("{1: false, 3: true}", "safety_stop"), ("{1: no, 3.0: No}", "success")],
 )
 def test_a_number_is_a_stop_if_the_map_says_so(bring, values, reason):
-    text = STOP.replace("/estop", f"{{field: /mode.mode, values: {values}}}")
+    text = stopped(f"{{field: /mode.mode, values: {values}}}")
     assert [row.end_reason for row in rows_of(bring(MODES, MAP + text))] == [reason]
+
+
+# A part of the map, and which field and remedy its refusal names.
+NO_TRUTHS = [
+    (stopped("/mode.mode"), r"/mode\.mode.*at 0\.000 s: 1 is neither.*1: \.\.\., 3"),
+    (
+        stopped("{field: /mode.mode, values: {1: false}}"),
+        r"at 1\.000 s: .*'3'; .* add it to values",
+    ),
+    (stopped("/parts"), r"stops\.safety_stop.*at 0\.000 s: is a list, .*; name a part"),
+    (stopped("'/parts.data[7]'"), r"/parts\.data\[7\] \(stops\.safety_stop.*: lists .* most 1"),
+    (stopped("/json.data.estpo"), r"/json\.data\.estpo.*; give it a default"),
+    ("columns: {success: /mode.mode}", r"at 2\.000 s: 1 is neither true nor false"),
+    ("columns: {success: /word}", r"'1' is neither true nor false; .*'/word', values: \{1:"),
+    ("columns: {success: {field: /success, values: {1: perhaps}}}", "must be true or false"),
+    ("columns: {success: {field: /success, take: max}}", "use last, first, any or all"),
+    ("columns: {quality: {field: /mode.score, take: any}}", "quality is no truth"),
+    (
+        "columns: {end_reason: {field: /mode.mode, values: {3: success}}}",
+        r"at 2\.000 s: .*'1'; .*3",
+    ),
+    (BY_SUCCESS, r"/word \(episodes of the topic map\): says '1' again after .* episode 1.*each"),
+]
+# The same, beside a success that is said.
+NO_MARKERS = [
+    (", interventions: /mode.mode}", r"interventions.*at 0\.000 s: 1 is neither"),
+    (", interventions: /json.data.help}", r"/json\.data\.help.*no message of /json holds it"),
+    ("}\nexposure: /mode.mode", r"exposure.*at 0\.000 s: 1 is neither"),
+    ("}\nexposure: {field: /x, above: 1, values: {1: true}}", "choose one"),
+    ("}\nexposure: /json.data.moves", r"exposure.*/json\.data\.moves says nothing in"),
+    ("}\nexposure: {field: /json.data.speed, above: 0.1}", r"exposure.*\.speed says nothing in"),
+    ("}\nstops: {timeout: {field: /x, holds: ever}}", "holds: must be true or false"),
+    ("}\nepisodes: {field: /go, start: a, label_within_s: x}", "episodes.label_within_s: is not a"),
+    ("}\nepisodes: {field: /go, start: a, end_field: /x}", "name the value that ends"),
+    ("}\nepisodes: {field: /word, start: '1'}", r"'1', 2 times; set episodes\.each: message"),
+]
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [
-        (
-            STOP.replace("/estop", "/mode.mode"),
-            r"/mode\.mode.*at 0\.000 s: 1 is neither.*1: \.\.\., 3",
-        ),
-        (
-            STOP.replace("/estop", "{field: /mode.mode, values: {1: false}}"),
-            r"at 1\.000 s: unknown value '3'; valid: 1; add it to values",
-        ),
-        (
-            "columns: {end_reason: {field: /mode.mode, values: {3: success}}}\n",
-            r"at 2\.000 s: unknown value '1'; valid: 3",
-        ),
-        ("columns: {success: /mode.mode}\n", r"at 2\.000 s: 1 is neither true nor false"),
-        (
-            "columns: {success: /success, interventions: /mode.mode}\n",
-            r"interventions.*at 0\.000 s: 1 is neither",
-        ),
-        (
-            "columns: {success: /success}\nexposure: /mode.mode\n",
-            r"exposure.*at 0\.000 s: 1 is neither",
-        ),
-        ("columns: {success: /word}\n", r"'1' is neither true nor false; .*'/word', values: \{1:"),
-        ("columns: {success: {field: /success, values: {1: perhaps}}}\n", "must be true or false"),
-        ("columns: {quality: {field: /mode.score, take: any}}\n", "quality is no truth"),
-        ("columns: {success: {field: /success, take: max}}\n", "use last, first, any or all"),
-        (
-            "columns: {success: /success}\nexposure: {field: /x, above: 1, values: {1: true}}\n",
-            "choose one",
-        ),
-        (
-            "columns: {success: /success}\nstops: {timeout: {field: /x, holds: ever}}\n",
-            "holds: must be true or false",
-        ),
-        (
-            "columns: {success: /success}\nepisodes: {field: /go, start: a, label_within_s: x}\n",
-            "episodes.label_within_s: is not a finite number",
-        ),
-        (
-            "columns: {success: /success}\nepisodes: {field: /go, start: a, end_field: /x}\n",
-            "name the value that ends",
-        ),
-        (
-            STOP.replace("/estop", "/parts"),
-            r"stops\.safety_stop.*at 0\.000 s: is a list, not one value; name a part",
-        ),
-        (
-            STOP.replace("/estop", "'/parts.data[7]'"),
-            r"/parts\.data\[7\] \(stops\.safety_stop.*no message of /parts .*: lists .* most 1",
-        ),
-        (
-            STOP.replace("/estop", "/json.data.estpo"),
-            r"/json\.data\.estpo.*no message of /json holds it; give it a default",
-        ),
-        (
-            "columns: {success: /success, interventions: /json.data.help}\n",
-            r"/json\.data\.help.*no message of /json holds it",
-        ),
-        (
-            "columns: {success: /success}\nexposure: /json.data.moves\n",
-            r"exposure.*/json\.data\.moves says nothing in the episode or before it",
-        ),
-        (
-            "columns: {success: /success}\nexposure: {field: /json.data.speed, above: 0.1}\n",
-            r"exposure.*/json\.data\.speed says nothing in the episode or before it",
-        ),
-        (
-            BY_SUCCESS,
-            r"/word \(episodes of the topic map\): says '1' again after the end of episode 1.*each",
-        ),
-        (
-            "columns: {success: /success}\nepisodes: {field: /word, start: '1'}\n",
-            r"nothing but '1', 2 times; set episodes\.each: message",
-        ),
-    ],
-)  # fmt: skip
+    [*NO_TRUTHS, *((f"columns: {{success: /success{text}", said) for text, said in NO_MARKERS)],
+)
 def test_what_is_no_truth_and_no_marker_is_refused(bring, tmp_path, text, message):
     words = said("/word", word, (0, "1"), (3, "1"))
     words += [(0, "/parts", floats(1.0)), (0, "/json", word('{"estop": true}'))]
     with pytest.raises(InputError, match=message) as caught:
-        bring([*MODES, *words], MAP + text)
+        bring([*MODES, *words], MAP + text + "\n")
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "out").exists()
 
@@ -554,7 +521,7 @@ assisted_success: failure
 @pytest.mark.parametrize(
     ("text", "success"),
     [
-        (STOP.replace("/estop", "{field: /json.data.estpo, default: 'false'}"), True),
+        (stopped("{field: /json.data.estpo, default: 'false'}"), True),
         ("columns: {success: {field: /none, values: {4: true, 0: false}, default: 4}}\n", True),
         ("columns: {success: {field: /none, values: {4: true, 0: false}, default: 0}}\n", False),
         ("columns: {success: {field: /none, default: no}}\n", False),
