@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from robo_eval.core.kinds import Profile
+from robo_eval.log.importer import import_csv
 from robo_eval.log.store import EpisodeStore
 
 SMALL_PLAN = """
@@ -28,6 +29,21 @@ tasks:
 policies: [random, balancer]
 episodes: 3
 traces: first
+"""
+PAIRED_MAP = """
+columns:
+  episode_id: id
+  pair_id: pair
+  side: side
+  policy: policy
+  seed: seed
+  success: {column: ok, values: {"True": true, "False": false}}
+  start_ns: {column: start, unit: iso8601}
+  exposure_s: {column: hours, unit: h}
+  duration_s: {column: hours, unit: h}
+  robot: robot
+  family: family
+constants: {task: handling}
 """
 
 
@@ -52,6 +68,34 @@ def calls_in(commands: Any) -> Callable[[Path], Any]:
 
         call.folder = folder  # type: ignore[attr-defined]
         return call
+
+    return make
+
+
+@pytest.fixture
+def paired_lab(tmp_path: Path) -> Callable[..., Path]:
+    """Makes a lab's trial: pairs of a robot, an hour each, and its simulation, of two families.
+
+    Its table and its map, `lab.csv` and `map.yaml`, lie beside the trial.
+    """
+
+    def make(
+        count: int,
+        *,
+        fails: Callable[[str, int], bool] = lambda _side, _number: False,
+        map_text: str = PAIRED_MAP,
+    ) -> Path:
+        lines = ["id,pair,side,policy,seed,ok,start,hours,robot,family,jerk"]
+        for i in range(count):
+            start = f"2026-03-{1 + i // 24:02d}T{i % 24:02d}:00:00+00:00"
+            for side, own in (("real", "1,arm-1"), ("sim", "0,")):
+                cells = (f"{side}-{i}", f"p{i}", side, "ours", i, not fails(side, i), start, own)
+                jerk = 4 + i / 10 if side == "real" else ""
+                lines.append(",".join(map(str, (*cells, ("pick", "place")[i % 2], jerk))))
+        (tmp_path / "lab.csv").write_text("\n".join(lines) + "\n")
+        (tmp_path / "map.yaml").write_text(map_text)
+        import_csv(tmp_path / "lab.csv", tmp_path / "map.yaml", tmp_path / "lab")
+        return tmp_path / "lab"
 
     return make
 

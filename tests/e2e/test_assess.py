@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 import json
+import shutil
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -16,22 +17,6 @@ from robo_eval.gates.profile import FOLDER
 from robo_eval.log.directory import TrialDirectory
 from robo_eval.log.importer import import_csv
 
-N = 80
-MAP = """
-columns:
-  episode_id: id
-  pair_id: pair
-  side: side
-  policy: policy
-  seed: seed
-  success: {column: ok, values: {"True": true, "False": false}}
-  start_ns: {column: start, unit: iso8601}
-  exposure_s: {column: hours, unit: h}
-  duration_s: {column: hours, unit: h}
-  robot: robot
-  family: family
-constants: {task: handling}
-"""
 INCIDENTS = "incident_id,severity,time\ni1,near_miss,2026-03-01T05:10:00+00:00\n"
 FAULTS = "fault,recovered,episode_id\n" + "".join(
     f"grasp_slip,{'true' if i < 18 else 'false'},real-{i}\n" for i in range(20)
@@ -45,33 +30,16 @@ TOOLS = "category,episodes,successes,drift\n" + "".join(
 )
 
 
-def write_episodes(path: Path, failures: int = 1) -> None:
-    """Pairs of a robot, an hour each, and its simulation."""
-    names = ("id", "pair", "side", "policy", "seed", "ok", "start", "hours", "robot", "family")
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(names)
-        for i in range(N):
-            start = f"2026-03-{1 + i // 24:02d}T{i % 24:02d}:00:00+00:00"
-            family = ("pick", "place")[i % 2]
-            for side, hours, robot in (("real", 1, "arm-1"), ("sim", 0, "")):
-                ok = side == "sim" or i >= failures
-                row = [f"{side}-{i}", f"p{i}", side, "ours", i, ok, start, hours, robot, family]
-                writer.writerow(row)
-
-
 @pytest.fixture
-def lab(tmp_path: Path) -> Path:
-    """A lab's trial with its records."""
-    write_episodes(tmp_path / "lab.csv")
-    (tmp_path / "map.yaml").write_text(MAP)
-    import_csv(tmp_path / "lab.csv", tmp_path / "map.yaml", tmp_path / "lab")
+def lab(paired_lab: Callable[..., Path]) -> Path:
+    """A lab's trial of 80 pairs with its records; the robot failed once."""
+    trial = paired_lab(80, fails=lambda side, number: side == "real" and number == 0)
     records = {
         "incidents": INCIDENTS, "faults": FAULTS, "tools": TOOLS, "declarations": DECLARATIONS,
     }  # fmt: skip
     for name, text in records.items():
-        (tmp_path / "lab" / f"{name}.csv").write_text(text)
-    return tmp_path / "lab"
+        (trial / f"{name}.csv").write_text(text)
+    return trial
 
 
 @pytest.fixture
@@ -129,17 +97,16 @@ def test_a_simulated_trial_is_assessed_and_its_level_is_of_simulation(cli, small
 
 
 @pytest.mark.slow
-def test_a_labs_csv_becomes_a_trial_with_a_level_and_a_list_of_what_is_missing(tmp_path, cli):
-    write_episodes(tmp_path / "lab.csv")
-    (tmp_path / "map.yaml").write_text(MAP)
+def test_a_labs_csv_becomes_a_trial_with_a_level_and_a_list_of_what_is_missing(lab, cli):
+    shutil.rmtree(lab)
     done = cli("import", "csv", "lab.csv", "--map", "map.yaml", "--out", "lab")
     assert done.code == 0, done.err
-    (tmp_path / "lab/incidents.csv").write_text(INCIDENTS)
-    (tmp_path / "lab/faults.csv").write_text(FAULTS)
+    (lab / "incidents.csv").write_text(INCIDENTS)
+    (lab / "faults.csv").write_text(FAULTS)
     done = cli("assess", "lab", "--no-write", "--level", "2")
     assert done.code == 1
     assert "nothing shows that seeds were fixed before" in done.err
-    (tmp_path / "lab/declarations.csv").write_text(DECLARATIONS)
+    (lab / "declarations.csv").write_text(DECLARATIONS)
     done = cli("assess", "lab", "--no-write", "--level", "2")
     assert done.code == 0, done.err
     assert done.out.startswith(
@@ -168,8 +135,9 @@ def test_an_import_that_does_not_say_who_helped_shows_nothing_about_help(lab, cl
     assert (audit["status"], audit["from_level"]) == ("missing", 2)
     assert audit["reason"] == "the import says nothing of interventions"
     assert found["frontier"]["auf"]["value"] is None
-    (lab.parent / "map.yaml").write_text(MAP.replace("handling}", "handling, interventions: 0}"))
-    import_csv(lab.parent / "lab.csv", lab.parent / "map.yaml", lab.parent / "other")
+    map_ = lab.parent / "map.yaml"
+    map_.write_text(map_.read_text().replace("handling}", "handling, interventions: 0}"))
+    import_csv(lab.parent / "lab.csv", map_, lab.parent / "other")
     found = json.loads(cli("assess", lab.parent / "other", "--no-write", "--json").out)
     (audit,) = [a for a in found["assessments"][0]["audits"] if a["id"] == "no_help"]
     assert audit["status"] == "pass"

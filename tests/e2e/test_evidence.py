@@ -2,74 +2,10 @@
 
 import csv
 import json
-from pathlib import Path
 
 import pytest
 
-from robo_eval.log.importer import import_csv
-
-N = 60
-
-
-def write_lab(folder: Path, *, wins=54, sim_wins=57) -> None:
-    """Pairs of a robot and its simulation, an hour each, with what control measured."""
-    header = [
-        "id",
-        "pair",
-        "side",
-        "policy",
-        "seed",
-        "ok",
-        "start",
-        "hours",
-        "jerk",
-        "robot",
-        "family",
-    ]
-    with (folder / "lab.csv").open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(header)
-        for i in range(N):
-            start = f"2026-03-{1 + i // 24:02d}T{i % 24:02d}:00:00+00:00"
-            family = "pick" if i % 2 else "place"
-            common = [i, "ours", family]
-            writer.writerow(
-                [
-                    f"real-{i}",
-                    f"p{i}",
-                    "real",
-                    "ours",
-                    i,
-                    i < wins,
-                    start,
-                    1,
-                    4 + i / 10,
-                    "arm-1",
-                    common[2],
-                ]
-            )
-            writer.writerow(
-                [f"sim-{i}", f"p{i}", "sim", "ours", i, i < sim_wins, start, 0, "", "", common[2]]
-            )
-    (folder / "map.yaml").write_text(
-        """
-columns:
-  episode_id: id
-  pair_id: pair
-  side: side
-  policy: policy
-  seed: seed
-  success: {column: ok, values: {"True": true, "False": false}}
-  start_ns: {column: start, unit: iso8601}
-  exposure_s: {column: hours, unit: h}
-  duration_s: {column: hours, unit: h}
-  control_quality.jerk_rms_m_s3: jerk
-  robot: robot
-  family: family
-constants: {task: handling}
-"""
-    )
-
+from tests.e2e.conftest import PAIRED_MAP
 
 INCIDENTS = """incident_id,severity,time,episode_id
 i1,near_miss,2026-03-01T05:10:00+00:00,
@@ -87,11 +23,11 @@ resamples: 999
 
 
 @pytest.fixture
-def lab(tmp_path):
-    """An imported trial with its evidence."""
-    write_lab(tmp_path)
-    folder = tmp_path / "lab"
-    import_csv(tmp_path / "lab.csv", tmp_path / "map.yaml", folder)
+def lab(tmp_path, paired_lab):
+    """An imported trial of 60 pairs with its evidence; the robot failed in 6, simulation in 3."""
+    with_jerk = PAIRED_MAP.replace("columns:", "columns:\n  control_quality.jerk_rms_m_s3: jerk")
+    won = {"real": 54, "sim": 57}
+    folder = paired_lab(60, fails=lambda side, number: number >= won[side], map_text=with_jerk)
     (folder / "incidents.csv").write_text(INCIDENTS)
     (folder / "faults.csv").write_text(FAULTS)
     (tmp_path / "settings.yaml").write_text(SETTINGS)

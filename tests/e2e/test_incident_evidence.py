@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,33 +14,17 @@ import pytest
 
 from robo_eval.gates.trial import assess_trial
 from robo_eval.log.directory import TrialDirectory
-from robo_eval.log.importer import import_csv
 from robo_eval.metrics.config import MetricConfig
 from robo_eval_incidents import IncidentLog, open_log
 from robo_eval_incidents.hours import hours, log_exposure
 from robo_eval_incidents.kinds import Nil, Report, Review
 from robo_eval_incidents.standing import standing
 from robo_eval_incidents.words import Via
+from tests.e2e.conftest import PAIRED_MAP
 
 N = 120
-START = datetime(2026, 3, 1, tzinfo=UTC)
-START_NS = int(START.timestamp()) * 10**9
+START_NS = int(datetime(2026, 3, 1, tzinfo=UTC).timestamp()) * 10**9
 HOUR_NS = 3_600 * 10**9
-MAP = """
-columns:
-  episode_id: id
-  pair_id: pair
-  side: side
-  policy: policy
-  seed: seed
-  success: {column: ok, values: {"True": true, "False": false}}
-  start_ns: {column: start, unit: iso8601}
-  exposure_s: {column: hours, unit: h}
-  duration_s: {column: hours, unit: h}
-  robot: robot
-  family: family
-constants: {task: handling, interventions: 0}
-"""
 DECLARATIONS = (
     "what,value,n,by,time,document\n"
     "seeds_escrow,1,120,the lab,2026-03-04T12:00:00+00:00,notebook page 7\n"
@@ -48,22 +32,11 @@ DECLARATIONS = (
 
 
 @pytest.fixture
-def lab(tmp_path: Path) -> Path:
-    """A lab's trial: pairs of a robot, an hour each, and its simulation."""
-    names = ("id", "pair", "side", "policy", "seed", "ok", "start", "hours", "robot", "family")
-    with (tmp_path / "lab.csv").open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(names)
-        for i in range(N):
-            start = datetime.fromtimestamp(START.timestamp() + 3600 * i, tz=UTC).isoformat()
-            family = ("pick", "place")[i % 2]
-            for side, length, robot in (("real", 1, "arm-1"), ("sim", 0, "")):
-                row = [f"{side}-{i}", f"p{i}", side, "ours", i, True, start, length, robot, family]
-                writer.writerow(row)
-    (tmp_path / "map.yaml").write_text(MAP)
-    import_csv(tmp_path / "lab.csv", tmp_path / "map.yaml", tmp_path / "lab")
-    (tmp_path / "lab/declarations.csv").write_text(DECLARATIONS)
-    return tmp_path / "lab"
+def lab(paired_lab: Callable[..., Path]) -> Path:
+    """A lab's trial of pairs in which nobody helped and nothing failed."""
+    trial = paired_lab(N, map_text=PAIRED_MAP.replace("handling}", "handling, interventions: 0}"))
+    (trial / "declarations.csv").write_text(DECLARATIONS)
+    return trial
 
 
 def report(severity: str, hour: float, **fields: Any) -> Report:
