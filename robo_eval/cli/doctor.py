@@ -58,7 +58,7 @@ def doctor(
         # A look leaves nothing behind, neither in the home folder.
         os.environ.setdefault("ROS_LOG_DIR", logs)
         from robo_eval_robot.doctor import examine
-        from robo_eval_robot.doctor_move import move as move_robot
+        from robo_eval_robot.doctor import move as move_robot
 
         last = partial(move_robot, config, robot, _ask) if move else None
         checks = examine(config, out, tell=_tell, estop=estop, move=last)

@@ -239,7 +239,7 @@ def test_the_preflight_moves_an_arm_that_plays_no_task(processes: Processes) -> 
     program = (
         "import sys; from pathlib import Path\n"
         "from robo_eval_robot.config import read_robot\n"
-        "from robo_eval_robot.doctor_move import move\n"
+        "from robo_eval_robot.doctor import move\n"
         "path = Path(sys.argv[1])\n"
         "check = move(read_robot(path), path, lambda _: False)\n"
         "sys.exit(None if check.passed else check.found)"

@@ -27,8 +27,8 @@ from robo_eval_robot import doctor_peers as peers
 from robo_eval_robot import doctor_state as state
 from robo_eval_robot import lock
 from robo_eval_robot.config import RobotConfig, read_robot
+from robo_eval_robot.doctor import stops_of
 from robo_eval_robot.doctor_check import Check
-from robo_eval_robot.doctor_move import stops_of
 from robo_eval_robot.hearing import Endpoint, Heard, JointMessage
 from robo_eval_robot.preflight_report import JointFinding, StopFinding
 
@@ -293,21 +293,6 @@ def test_a_full_disk_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     usage = type("Usage", (), {"free": 5 << 20, "total": 10 << 20})
     monkeypatch.setattr(machine.shutil, "disk_usage", lambda _folder: usage)
     assert machine.disk_space(tmp_path).passed is False
-    assert machine.shared_memory(tmp_path).passed is None
-
-
-def test_a_package_that_is_there_twice_fails(tmp_path: Path) -> None:
-    assert machine.packages(sys.path).passed is not False
-    for name in ("one", "two"):
-        (tmp_path / name / "rclpy").mkdir(parents=True)
-        (tmp_path / name / "rclpy" / "__init__.py").touch()
-    found = machine.packages([str(tmp_path / "one"), str(tmp_path / "two")])
-    assert found.passed is False
-    assert "rclpy: there 2 times" in found.found
-    (tmp_path / "own" / "launch").mkdir(parents=True)
-    assert machine.packages([str(tmp_path / "own")]).passed is True  # a plain folder hides nothing
-    (tmp_path / "own" / "launch" / "__init__.py").touch()
-    assert "not the launch of ROS" in machine.packages([str(tmp_path / "own")]).found
 
 
 def test_wheels_beside_a_sourced_ros_fail(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,3 +29,18 @@ class Check:
     def as_dict(self) -> dict[str, Any]:
         """As JSON."""
         return {key: value for key, value in asdict(self).items() if key not in {"parts", "rows"}}
+
+
+def good(name: str, found: str) -> Check:
+    """It is as it has to be."""
+    return Check(name, passed=True, found=found)
+
+
+def bad(name: str, found: str, remedy: str) -> Check:
+    """It stands in the way of a run."""
+    return Check(name, passed=False, found=found, remedy=remedy)
+
+
+def note(name: str, found: str, remedy: str = "") -> Check:
+    """It is worth knowing, and fails nothing."""
+    return Check(name, passed=None, found=found, remedy=remedy)

@@ -1,4 +1,4 @@
-"""Whether this machine can run a trial: clock, disk, lock, ROS settings, packages in the way."""
+"""Whether this machine can run a trial: clock, disk, lock, ROS settings."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final
@@ -17,7 +17,7 @@ from typing import Final
 from rclpy.utilities import get_rmw_implementation_identifier
 
 from robo_eval_robot.config import RobotConfig
-from robo_eval_robot.doctor_check import Check
+from robo_eval_robot.doctor_check import Check, bad, good, note
 from robo_eval_robot.lock import holder, lock_file
 
 MIB: Final = 1 << 20
@@ -25,12 +25,8 @@ _LEAST_FREE_MIB: Final = 1024
 _LEAST_WRITE_MIB_S: Final = 5.0
 _TRIAL_MIB: Final = 16
 """What is written to see how fast the disk is."""
-_LEAST_SHM_MIB: Final = 64
 _LEAST_CORES: Final = 2
 _COARSE_CLOCK_S: Final = 1e-3
-_OURS: Final = ("robo_eval", "robo_eval_robot", "robo_eval_sim", "robo_eval_twin")
-_PACKAGES: Final = (*_OURS, "rclpy", "rpyutils", "launch", "sensor_msgs", "std_msgs", "std_srvs")
-"""Packages of which there must be one: two rclpy load each other's libraries."""
 
 
 def machine_checks(config: RobotConfig, out: Path) -> list[Check]:
@@ -47,9 +43,7 @@ def machine_checks(config: RobotConfig, out: Path) -> list[Check]:
         cores(),
         precedence(config.guard.realtime_priority),
         clock(),
-        shared_memory(),
         ros_settings(os.environ),
-        packages(sys.path),
         installations(os.environ),
     ]
 
@@ -60,36 +54,29 @@ def lock(robot: str) -> Check:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     except FileNotFoundError:
-        return Check(name, passed=True, found="no run holds it")
+        return good(name, "no run holds it")
     except OSError as err:
-        remedy = f"ask whoever owns {path} to remove it"
-        return Check(name, passed=False, found=f"{path}: {err.strerror}", remedy=remedy)
+        return bad(name, f"{path}: {err.strerror}", f"ask whoever owns {path} to remove it")
     try:
         # Shared, so that two doctors do not take each other for a run.
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
-        return Check(
-            name,
-            passed=False,
-            found=f"{holder(path)} holds it",
-            remedy="wait for that run to end; a run that is over holds nothing",
-        )
+        remedy = "wait for that run to end; a run that is over holds nothing"
+        return bad(name, f"{holder(path)} holds it", remedy)
     finally:
         os.close(descriptor)
-    return Check(name, passed=True, found="no run holds it")
+    return good(name, "no run holds it")
 
 
 def disk_space(out: Path) -> Check:
     """Whether recordings fit."""
-    folder = _existing(out)
+    name, folder = "disk space", _existing(out)
     free = shutil.disk_usage(folder).free / MIB
-    return Check(
-        "disk space",
-        passed=free >= _LEAST_FREE_MIB,
-        found=f"{free / 1024:.1f} GiB free at {folder}",
-        remedy=""
-        if free >= _LEAST_FREE_MIB
-        else f"free some: {_LEAST_FREE_MIB / 1024:g} GiB at least; cameras need more",
+    found = f"{free / 1024:.1f} GiB free at {folder}"
+    if free >= _LEAST_FREE_MIB:
+        return good(name, found)
+    return bad(
+        name, found, f"free some: {_LEAST_FREE_MIB / 1024:g} GiB at least; cameras need more"
     )
 
 
@@ -106,15 +93,12 @@ def disk_speed(out: Path) -> Check:
             os.fsync(file.fileno())
             speed = _TRIAL_MIB / (time.monotonic() - started)
     except OSError as err:
-        return Check(
-            name,
-            passed=False,
-            found=f"{folder}: {err.strerror}",
-            remedy="give a folder that can be written to by --out DIR",
-        )
-    is_fast = speed >= _LEAST_WRITE_MIB_S
-    remedy = "" if is_fast else f"record to a disk of {_LEAST_WRITE_MIB_S:g} MiB/s at least (--out)"
-    return Check(name, passed=is_fast, found=f"{speed:.0f} MiB/s with fsync", remedy=remedy)
+        remedy = "give a folder that can be written to by --out DIR"
+        return bad(name, f"{folder}: {err.strerror}", remedy)
+    found = f"{speed:.0f} MiB/s with fsync"
+    if speed >= _LEAST_WRITE_MIB_S:
+        return good(name, found)
+    return bad(name, found, f"record to a disk of {_LEAST_WRITE_MIB_S:g} MiB/s at least (--out)")
 
 
 def _existing(path: Path) -> Path:
@@ -127,67 +111,40 @@ def cores() -> Check:
     """Whether guard, recorder and policy have room beside each other."""
     count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     count, load = count or 1, os.getloadavg()[0]
-    remedies = []
+    name, found, remedies = "processor", f"{count} cores, load {load:.1f}", []
     if count < _LEAST_CORES:
         remedies.append(f"use a machine with {_LEAST_CORES} cores at least")
     if load > count:
         remedies.append("end what else runs here: late control ticks would be the robot's")
-    return Check(
-        "processor",
-        passed=None if remedies else True,
-        found=f"{count} cores, load {load:.1f}",
-        remedy="; ".join(remedies),
-    )
+    return note(name, found, "; ".join(remedies)) if remedies else good(name, found)
 
 
 def precedence(priority: int) -> Check:
     """Whether the guard may run before ordinary processes."""
     name = "real-time priority"
     if priority == 0:
-        return Check(name, passed=True, found="guard.realtime_priority: 0 asks for none")
+        return good(name, "guard.realtime_priority: 0 asks for none")
     before = os.sched_getscheduler(0), os.sched_getparam(0)
     try:
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(priority))
     except OSError as err:
-        return Check(
+        return note(
             name,
-            passed=None,
-            found=f"{priority} is refused: {err.strerror}",
-            remedy=f"add '{getpass.getuser()} - rtprio {priority}' to /etc/security/limits.conf and"
+            f"{priority} is refused: {err.strerror}",
+            f"add '{getpass.getuser()} - rtprio {priority}' to /etc/security/limits.conf and"
             " log in again: else the guard waits for its turn like any other process",
         )
     os.sched_setscheduler(0, *before)
-    return Check(name, passed=True, found=f"the guard gets {priority}")
+    return good(name, f"the guard gets {priority}")
 
 
 def clock() -> Check:
     """Whether short times can be measured."""
     resolution = time.get_clock_info("monotonic").resolution
-    is_fine = resolution <= _COARSE_CLOCK_S
-    return Check(
-        "clock resolution",
-        passed=is_fine,
-        found=f"{resolution * 1e6:.3g} us",
-        remedy="" if is_fine else "use a machine whose clock is finer than a millisecond",
-    )
-
-
-def shared_memory(folder: Path = Path("/dev/shm")) -> Check:  # noqa: S108 - looked at, not used
-    """Whether messages fit into the memory that processes share."""
-    name = "shared memory"
-    if not folder.is_dir():
-        return Check(name, passed=None, found=f"no {folder}; messages go through the network stack")
-    size = shutil.disk_usage(folder).total / MIB
-    is_enough = size >= _LEAST_SHM_MIB
-    return Check(
-        name,
-        passed=True if is_enough else None,
-        found=f"{size:.0f} MiB",
-        remedy=""
-        if is_enough
-        else f"give the container {_LEAST_SHM_MIB} MiB (--shm-size), or set"
-        " FASTDDS_BUILTIN_TRANSPORTS=UDPv4 for all processes; else topics are seen without data",
-    )
+    name, found = "clock resolution", f"{resolution * 1e6:.3g} us"
+    if resolution <= _COARSE_CLOCK_S:
+        return good(name, found)
+    return bad(name, found, "use a machine whose clock is finer than a millisecond")
 
 
 def ros_settings(environment: Mapping[str, str]) -> Check:
@@ -196,69 +153,26 @@ def ros_settings(environment: Mapping[str, str]) -> Check:
     reach = environment.get("ROS_AUTOMATIC_DISCOVERY_RANGE", "SUBNET (not set)")
     local = environment.get("ROS_LOCALHOST_ONLY") == "1"
     rmw = get_rmw_implementation_identifier()
-    return Check(
-        "ROS settings",
-        passed=True,
-        found=f"ROS_DOMAIN_ID {domain}, discovery {reach}"
-        + (", ROS_LOCALHOST_ONLY=1" if local else "")
-        + f", {rmw}",
-    )
-
-
-def packages(path: Iterable[str]) -> Check:
-    """Whether a package is there twice, or one of ours or of ROS is hidden by a folder."""
-    name, entries = "packages", list(dict.fromkeys(Path(entry or ".").resolve() for entry in path))
-    found = {package: _places(package, entries) for package in _PACKAGES}
-    twice = {package: places for package, places in found.items() if len(places) > 1}
-    if twice:
-        package, places = next(iter(twice.items()))
-        return Check(
-            name,
-            passed=False,
-            found=f"{', '.join(twice)}: there {len(places)} times: {', '.join(map(str, places))}",
-            remedy=f"keep one {package}: rename your own folder of that name, unset PYTHONPATH, or"
-            " use an environment without the [ros] extra beside a ROS installation",
-        )
-    launch = found["launch"]
-    if launch and not (launch[0].parent / "launch_ros").is_dir():
-        return Check(
-            name,
-            passed=None,
-            found=f"{launch[0]} is not the launch of ROS",
-            remedy="rename or uninstall it: launch files would import it",
-        )
-    where = found["rclpy"][0].parent if found["rclpy"] else "an import hook"
-    return Check(name, passed=True, found=f"one rclpy, from {where}")
-
-
-def _places(package: str, entries: Iterable[Path]) -> list[Path]:
-    """Where a package or module of a name lies; folders without `__init__.py` hide nothing."""
-    places = []
-    for entry in entries:
-        if (entry / package / "__init__.py").is_file():
-            places.append((entry / package).resolve())
-        elif (entry / f"{package}.py").is_file():
-            places.append((entry / f"{package}.py").resolve())
-    return list(dict.fromkeys(places))
+    only = ", ROS_LOCALHOST_ONLY=1" if local else ""
+    return good("ROS settings", f"ROS_DOMAIN_ID {domain}, discovery {reach}{only}, {rmw}")
 
 
 def installations(environment: Mapping[str, str]) -> Check:
     """Whether wheels of ROS and a sourced ROS installation are mixed."""
     prefixes = [part for part in environment.get("AMENT_PREFIX_PATH", "").split(os.pathsep) if part]
-    own = Path(sys.prefix).resolve()
+    name, own = "ROS installation", Path(sys.prefix).resolve()
     sourced = [prefix for prefix in prefixes if Path(prefix).resolve() != own]
     try:
         wheel = f"wheels (rclpy {version('ros-rclpy')})"
     except PackageNotFoundError:
         wheel = ""
     if wheel and sourced:
-        return Check(
-            "ROS installation",
-            passed=False,
-            found=f"{wheel} and a sourced ROS: AMENT_PREFIX_PATH {sourced[0]}",
-            remedy="use one of them: a shell without the sourced ROS, or an environment made with"
+        return bad(
+            name,
+            f"{wheel} and a sourced ROS: AMENT_PREFIX_PATH {sourced[0]}",
+            "use one of them: a shell without the sourced ROS, or an environment made with"
             " --system-site-packages and without the [ros] extra",
         )
     shown = f"AMENT_PREFIX_PATH {os.pathsep.join(prefixes)}" if prefixes else ""
     found = ", ".join(part for part in (wheel, shown) if part)
-    return Check("ROS installation", passed=True, found=found or "rclpy without AMENT_PREFIX_PATH")
+    return good(name, found or "rclpy without AMENT_PREFIX_PATH")

@@ -9,8 +9,8 @@ from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 
 from robo_eval_robot import topics
 from robo_eval_robot.config import RobotConfig
-from robo_eval_robot.doctor_check import Check
-from robo_eval_robot.hearing import COMMAND_TYPE, TYPES, Endpoint, Heard, listened
+from robo_eval_robot.doctor_check import Check, bad, good, note
+from robo_eval_robot.hearing import COMMAND_TYPE, Endpoint, Heard, listened, type_of
 
 _LISTENERS: Final = ("guard", "recorder", "conductor", "policy", "doctor", "view")
 """Our nodes that may listen to the controller's topic without moving anything."""
@@ -43,15 +43,14 @@ def delivery(config: RobotConfig, heard: Heard) -> list[Check]:
         found = heard.publishers.get(topic, ())
         if not found:
             continue  # that nothing arrives is said elsewhere
-        problem = next(
-            filter(None, (_misfit(each, TYPES[kind], requested) for each in found)), None
-        )
+        problems = [_misfit(each, type_of(kind), requested) for each in found]
+        problem = next(filter(None, problems), None)
         name = f"delivery of {topic.removeprefix(config.namespace + '/')}"
         if problem is None:
             offered = "reliable, latched" if found[0].is_latched else "reliable"
-            checks.append(Check(name, passed=True, found=f"{offered}, {found[0].type}"))
+            checks.append(good(name, f"{offered}, {found[0].type}"))
         else:
-            checks.append(Check(name, passed=False, found=problem[0], remedy=problem[1]))
+            checks.append(bad(name, *problem))
     return checks
 
 
@@ -78,23 +77,23 @@ def controller(config: RobotConfig, heard: Heard) -> Check:
     takers = takers_of(config, heard.subscribers.get(topic, ()))
     if not takers:
         remedy = "is the controller loaded and active? if so, set controller.topic to its own"
-        return Check(name, passed=False, found=f"nobody listens on {topic}", remedy=remedy)
+        return bad(name, f"nobody listens on {topic}", remedy)
     told = [word for word in ("position", "velocity", "effort") if word in topic]
     if told and config.controller.interface not in told:
         remedy = f"set controller.interface to {told[0]}, or controller.topic to another controller"
         found = f"controller.interface is {config.controller.interface}, the topic {topic}"
-        return Check(name, passed=False, found=found, remedy=remedy)
+        return bad(name, found, remedy)
     for taker in takers:
         if taker.type != COMMAND_TYPE:
             remedy = f"{COMMAND_TYPE} is sent; set controller.topic to a forward controller's"
             found = f"{taker.node} takes {taker.type} on {topic}"
-            return Check(name, passed=False, found=found, remedy=remedy)
+            return bad(name, found, remedy)
         if taker.is_latched:
             remedy = "set the subscriber's durability to VOLATILE: commands are not kept"
             found = f"{taker.node} requests durability TRANSIENT_LOCAL, VOLATILE is offered"
-            return Check(name, passed=False, found=found, remedy=remedy)
+            return bad(name, found, remedy)
     nodes = ", ".join(each.node for each in takers)
-    return Check(name, passed=True, found=f"{nodes} listens on {topic}")
+    return good(name, f"{nodes} listens on {topic}")
 
 
 def takers_of(config: RobotConfig, subscribers: Sequence[Endpoint]) -> list[Endpoint]:
@@ -112,13 +111,9 @@ def commanders(config: RobotConfig, heard: Heard) -> Check:
     others = [each.node for each in found if each not in guards]
     if others or len(guards) > 1:
         who = ", ".join(others) or "a second guard"
-        return Check(
-            name,
-            passed=False,
-            found=f"{who} publishes on {topic}",
-            remedy="end that node: only the guard may command the controller",
-        )
-    return Check(name, passed=True, found="the guard only" if guards else f"nobody on {topic}")
+        remedy = "end that node: only the guard may command the controller"
+        return bad(name, f"{who} publishes on {topic}", remedy)
+    return good(name, "the guard only" if guards else f"nobody on {topic}")
 
 
 def requesters(config: RobotConfig, heard: Heard) -> Check:
@@ -128,16 +123,12 @@ def requesters(config: RobotConfig, heard: Heard) -> Check:
     found = [each for t, who in heard.publishers.items() if t.startswith(topic) for each in who]
     others = [each.node for each in found if each.node not in own]
     if others:
-        return Check(
-            name,
-            passed=False,
-            found=f"{', '.join(others)} publishes on {topic}",
-            remedy="end that node: the policy of a run must be the only one",
-        )
+        remedy = "end that node: the policy of a run must be the only one"
+        return bad(name, f"{', '.join(others)} publishes on {topic}", remedy)
     if found:
-        found_text = f"{', '.join(each.node for each in found)} is there"
-        return Check(name, passed=None, found=found_text, remedy="a run seems to be on; let it end")
-    return Check(name, passed=True, found=f"nobody on {topic}")
+        there = f"{', '.join(each.node for each in found)} is there"
+        return note(name, there, "a run seems to be on; let it end")
+    return good(name, f"nobody on {topic}")
 
 
 def estop(config: RobotConfig, heard: Heard) -> Check:
@@ -148,28 +139,22 @@ def estop(config: RobotConfig, heard: Heard) -> Check:
         remedy = f"have the driver publish its state on {topic} (std_msgs/Bool, true = pressed,"
         remedy += " latched): "
         remedy += "without it the guard enables nothing" if is_needed else "the guard cannot see it"
-        found = f"nothing on {topic}"
-        return Check(name, passed=False if is_needed else None, found=found, remedy=remedy)
+        return (bad if is_needed else note)(name, f"nothing on {topic}", remedy)
     if heard.estop[-1]:
-        remedy = "see why it was pressed, then release it"
-        return Check(name, passed=False, found="is pressed", remedy=remedy)
-    return Check(name, passed=True, found="is released; --estop also sees it pressed")
+        return bad(name, "is pressed", "see why it was pressed, then release it")
+    return good(name, "is released; --estop also sees it pressed")
 
 
 def guard(heard: Heard) -> Check:
     """What the guard says, if one runs; none has to."""
-    state = heard.guard.get("state", "")
-    found, remedy = {
-        "": ("not running; robo-eval run starts it", ""),
-        "READY": ("READY: nothing is passed on", ""),
-        "INIT": ("INIT", heard.guard.get("waits_for", "")),
-        "RUNNING": ("RUNNING: motion is enabled", "a run seems to be on; let it end"),
-    }.get(
-        state,
-        (
-            f"{state} ({heard.guard.get('causes', '')})",
-            "remove the cause, then call safety/reset",
-        ),
-    )
-    is_well = state == "READY" or not state
-    return Check("guard", passed=True if is_well else None, found=found, remedy=remedy)
+    name, state = "guard", heard.guard.get("state", "")
+    if not state:
+        return good(name, "not running; robo-eval run starts it")
+    if state == "READY":
+        return good(name, "READY: nothing is passed on")
+    if state == "INIT":
+        return note(name, "INIT", heard.guard.get("waits_for", ""))
+    if state == "RUNNING":
+        return note(name, "RUNNING: motion is enabled", "a run seems to be on; let it end")
+    found = f"{state} ({heard.guard.get('causes', '')})"
+    return note(name, found, "remove the cause, then call safety/reset")

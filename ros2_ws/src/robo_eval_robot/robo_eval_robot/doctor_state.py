@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
 
 from robo_eval.core.names import unknown_name
 from robo_eval_robot import topics
 from robo_eval_robot.config import RobotConfig
-from robo_eval_robot.doctor_check import Check
-from robo_eval_robot.hearing import CLOCK, Endpoint, Heard, JointMessage
+from robo_eval_robot.doctor_check import Check, bad, good, note
+from robo_eval_robot.hearing import CLOCK, FIELDS, Endpoint, Heard, JointMessage
 
 RATE_TOLERANCE: Final = 0.2
 SKEW_S: Final = 0.1
@@ -29,14 +29,7 @@ def state_checks(config: RobotConfig, heard: Heard) -> list[Check]:
     arrive = joint_states(config, heard)
     checks = [arrive]
     if heard.joints:
-        looks: tuple[Callable[[RobotConfig, Heard], Check], ...] = (
-            rate,
-            joints,
-            fields,
-            numbers,
-            stamps,
-            wall_clock,
-        )
+        looks = (rate, joints, fields, numbers, stamps, wall_clock)
         checks += [look(config, heard) for look in looks]
     state = config.state
     for name, sensor in (("IMU", state.imu), ("wrench", state.wrench), ("pose", state.workspace)):
@@ -51,13 +44,13 @@ def joint_states(config: RobotConfig, heard: Heard) -> Check:
     """Whether joint states come at all."""
     topic, name = config.topic(config.state.joint_states), "joint states"
     if heard.joints:
-        return Check(name, passed=True, found=f"arrive on {topic}")
+        return good(name, f"arrive on {topic}")
     publishers = heard.publishers.get(topic, ())
     remedy = why_silent(publishers)
     if config.body == "twin" and not publishers:
         remedy = "a twin runs while robo-eval run plays it; for this table start it by"
         remedy += " python -m robo_eval_twin.twin_node ROBOT.yaml"
-    return Check(name, passed=False, found=f"nothing arrives on {topic}", remedy=remedy)
+    return bad(name, f"nothing arrives on {topic}", remedy)
 
 
 def why_silent(publishers: Sequence[Endpoint]) -> str:
@@ -76,14 +69,14 @@ def why_silent(publishers: Sequence[Endpoint]) -> str:
 
 def rate(config: RobotConfig, heard: Heard) -> Check:
     """Whether joint states come as often as the file says."""
-    wanted, found = config.state.rate_hz, _rate_hz([each.received_s for each in heard.joints])
-    if found is None:
-        text, is_so = f"{len(heard.joints)} messages, {wanted:g} Hz wanted", False
-    else:
-        text = f"{found:.1f} Hz, {wanted:g} Hz wanted"
-        is_so = abs(found - wanted) <= RATE_TOLERANCE * wanted
+    name, wanted = "state rate", config.state.rate_hz
+    found = _rate_hz([each.received_s for each in heard.joints])
+    heard_of = f"{len(heard.joints)} messages" if found is None else f"{found:.1f} Hz"
+    text = f"{heard_of}, {wanted:g} Hz wanted"
+    if found is not None and abs(found - wanted) <= RATE_TOLERANCE * wanted:
+        return good(name, text)
     remedy = "set state.rate_hz to the driver's rate, or the broadcaster's update_rate to this one"
-    return Check("state rate", passed=is_so, found=text, remedy="" if is_so else remedy)
+    return bad(name, text, remedy)
 
 
 def joints(config: RobotConfig, heard: Heard) -> Check:
@@ -94,46 +87,37 @@ def joints(config: RobotConfig, heard: Heard) -> Check:
     if missing:
         hint = str(unknown_name("joint", missing[0], named)) if named else "the messages are empty"
         remedy = f"name the driver's joints in the robot file; {hint}"
-        found = f"not there: {', '.join(missing)}"
-        return Check(name, passed=False, found=found, remedy=remedy)
-    ours = [each for each in heard.joints if set(each.names) & set(config.joints)]
+        return bad(name, f"not there: {', '.join(missing)}", remedy)
+    ours = _ours(config, heard)
     if any(len(set(each.names)) < len(each.names) for each in ours):
         remedy = "configure the joint state broadcaster to name each joint once"
-        return Check(name, passed=False, found="a joint is named twice", remedy=remedy)
+        return bad(name, "a joint is named twice", remedy)
     if not all(set(config.joints) <= set(each.names) for each in ours):
         remedy = "have one broadcaster publish all joints of the robot file in one message"
-        found = "the joints come in several messages"
-        return Check(name, passed=False, found=found, remedy=remedy)
+        return bad(name, "the joints come in several messages", remedy)
     also = f"; also {', '.join(others)}, which are ignored" if others else ""
-    return Check(name, passed=True, found=f"{', '.join(config.joints)}{also}")
+    return good(name, f"{', '.join(config.joints)}{also}")
 
 
 def fields(config: RobotConfig, heard: Heard) -> Check:
     """Which of position, velocity and effort are filled."""
-    newest = _newest(config, heard)
-    counts = {
-        "position": len(newest.positions),
-        "velocity": len(newest.velocities),
-        "effort": len(newest.efforts),
-    }
+    name, newest = "state fields", (_ours(config, heard) or heard.joints)[-1]
+    counts = {field: len(values) for field, values in newest.fields.items()}
     wrong = [f for f, n in counts.items() if n not in (0, len(newest.names))]
     if wrong or not counts["position"]:
         found = f"{wrong[0]} has {counts[wrong[0]]} numbers" if wrong else "position is empty"
         remedy = "one number a joint is needed; look at the joint state broadcaster's interfaces"
-        found += f" for {len(newest.names)} joints"
-        return Check("state fields", passed=False, found=found, remedy=remedy)
+        return bad(name, f"{found} for {len(newest.names)} joints", remedy)
     empty = [each for each, count in counts.items() if not count]
-    full = [each for each, count in counts.items() if count]
+    full = f"{', '.join(each for each, count in counts.items() if count)} filled"
+    if not empty:
+        return good(name, full)
     remedies = {
         "velocity": "velocities are taken from positions, which is later and noisier",
         "effort": "limits of effort are not watched",
     }
-    return Check(
-        "state fields",
-        passed=None if empty else True,
-        found=f"{', '.join(full)} filled" + (f", {', '.join(empty)} empty" if empty else ""),
-        remedy="; ".join(remedies[each] for each in empty),
-    )
+    remedy = "; ".join(remedies[each] for each in empty)
+    return note(name, f"{full}, {', '.join(empty)} empty", remedy)
 
 
 def numbers(config: RobotConfig, heard: Heard) -> Check:
@@ -142,24 +126,24 @@ def numbers(config: RobotConfig, heard: Heard) -> Check:
     broken: dict[str, str] = {}
     never: set[str] = set()
     for joint in config.joints:
-        for field in ("position", "velocity", "effort"):
+        for field in FIELDS:
             values = _values(heard.joints, joint, field)
-            bad = [value for value in values if not math.isfinite(value)]
-            if not bad:
+            odd = [value for value in values if not math.isfinite(value)]
+            if not odd:
                 continue
             # A driver fills with NaN what it never measures.
-            if field != "position" and len(bad) == len(values) and all(map(math.isnan, bad)):
+            if field != "position" and len(odd) == len(values) and all(map(math.isnan, odd)):
                 never.add(f"{joint} {field}")
             else:
-                broken[f"{joint} {field}"] = f"{bad[0]}"
+                broken[f"{joint} {field}"] = f"{odd[0]}"
     if broken:
         where, value = next(iter(broken.items()))
         remedy = "the guard stops the robot for that; look at the driver and its encoders"
-        return Check(name, passed=False, found=f"{where} is {value}", remedy=remedy)
+        return bad(name, f"{where} is {value}", remedy)
     if never:
-        found, remedy = f"always NaN: {', '.join(sorted(never))}", "these are taken as not measured"
-        return Check(name, passed=None, found=found, remedy=remedy)
-    return Check(name, passed=True, found="all finite")
+        found = f"always NaN: {', '.join(sorted(never))}"
+        return note(name, found, "these are taken as not measured")
+    return good(name, "all finite")
 
 
 def stamps(config: RobotConfig, heard: Heard) -> Check:
@@ -168,24 +152,26 @@ def stamps(config: RobotConfig, heard: Heard) -> Check:
     name, remedy = "state stamps", "have the driver stamp each message with the time it measured"
     if any(later < earlier for earlier, later in pairwise(found)):
         remedy = "one clock and one publisher for joint states: stamps must never go back"
-        return Check(name, passed=False, found="go back at times", remedy=remedy)
+        return bad(name, "go back at times", remedy)
     if len(found) > 1 and len(set(found)) <= 0.5 * len(found):
-        return Check(name, passed=False, found="stand still", remedy=remedy)
+        return bad(name, "stand still", remedy)
     if found and found[-1] == 0:
-        return Check(name, passed=False, found="are zero", remedy=remedy)
-    return Check(name, passed=True, found="advance")
+        return bad(name, "are zero", remedy)
+    return good(name, "advance")
 
 
 def wall_clock(config: RobotConfig, heard: Heard) -> Check:
     """How far the driver's clock is from this machine's; a difference is a note."""
     ours = _ours(config, heard) or heard.joints
     skew_s = statistics.median((each.wall_ns - each.stamp_ns) / 1e9 for each in ours)
-    is_near = abs(skew_s) <= SKEW_S
-    found = f"stamps are {abs(skew_s):.3g} s {'behind' if skew_s >= 0 else 'ahead of'} this clock"
-    remedy = "" if is_near else "synchronise both clocks (chrony, PTP): times are compared later"
-    if heard.publishers.get(CLOCK) and not is_near:
+    name, where = "wall clock", "behind" if skew_s >= 0 else "ahead of"
+    found = f"stamps are {abs(skew_s):.3g} s {where} this clock"
+    if abs(skew_s) <= SKEW_S:
+        return good(name, found)
+    remedy = "synchronise both clocks (chrony, PTP): times are compared later"
+    if heard.publishers.get(CLOCK):
         remedy = f"somebody publishes {CLOCK}: a robot must run on wall time, without use_sim_time"
-    return Check("wall clock", passed=True if is_near else None, found=found, remedy=remedy)
+    return note(name, found, remedy)
 
 
 def driver_heartbeat(config: RobotConfig, limit_s: float, heard: Heard) -> Check:
@@ -195,29 +181,22 @@ def driver_heartbeat(config: RobotConfig, limit_s: float, heard: Heard) -> Check
     gaps = [later - earlier for earlier, later in pairwise(times)]
     if not gaps:
         remedy = "have the driver publish it (std_msgs/Header), or remove guard.driver_heartbeat_s"
-        found = f"{len(times)} messages on {topic}"
-        return Check(name, passed=False, found=found, remedy=remedy)
-    is_often = max(gaps) <= limit_s
-    return Check(
-        name,
-        passed=is_often,
-        found=f"every {statistics.median(gaps):.3g} s, longest silence {max(gaps):.3g} s",
-        remedy=""
-        if is_often
-        else f"guard.driver_heartbeat_s allows {limit_s:g} s: send it more often, or allow more",
-    )
+        return bad(name, f"{len(times)} messages on {topic}", remedy)
+    found = f"every {statistics.median(gaps):.3g} s, longest silence {max(gaps):.3g} s"
+    if max(gaps) <= limit_s:
+        return good(name, found)
+    remedy = f"guard.driver_heartbeat_s allows {limit_s:g} s: send it more often, or allow more"
+    return bad(name, found, remedy)
 
 
 def _arrives(name: str, topic: str, heard: Heard) -> Check:
     times = heard.arrivals.get(topic, [])
     if not times:
         remedy = "start its broadcaster, or name the topic it publishes on in the robot file"
-        return Check(name, passed=False, found=f"nothing arrives on {topic}", remedy=remedy)
+        return bad(name, f"nothing arrives on {topic}", remedy)
     rate_hz = _rate_hz(times)
-    found = (
-        f"{len(times)} messages on {topic}" if rate_hz is None else f"{rate_hz:.1f} Hz on {topic}"
-    )
-    return Check(name, passed=True, found=found)
+    often = f"{len(times)} messages" if rate_hz is None else f"{rate_hz:.1f} Hz"
+    return good(name, f"{often} on {topic}")
 
 
 def _ours(config: RobotConfig, heard: Heard) -> list[JointMessage]:
@@ -225,18 +204,10 @@ def _ours(config: RobotConfig, heard: Heard) -> list[JointMessage]:
     return [each for each in heard.joints if set(each.names) & set(config.joints)]
 
 
-def _newest(config: RobotConfig, heard: Heard) -> JointMessage:
-    return (_ours(config, heard) or heard.joints)[-1]
-
-
 def _values(messages: Sequence[JointMessage], joint: str, field: str) -> list[float]:
     found = []
     for each in messages:
-        values = {
-            "position": each.positions,
-            "velocity": each.velocities,
-            "effort": each.efforts,
-        }[field]
+        values = each.fields[field]
         if joint in each.names and each.names.index(joint) < len(values):
             found.append(values[each.names.index(joint)])
     return found

@@ -34,16 +34,8 @@ _MOST: Final = 20_000
 _SPIN_S: Final = 0.05
 _GRAPH_S: Final = 1.0
 """How long after joining the graph others may need to be seen."""
-TYPES: Final = {
-    JointState: "sensor_msgs/msg/JointState",
-    Imu: "sensor_msgs/msg/Imu",
-    WrenchStamped: "geometry_msgs/msg/WrenchStamped",
-    PoseStamped: "geometry_msgs/msg/PoseStamped",
-    Bool: "std_msgs/msg/Bool",
-    Header: "std_msgs/msg/Header",
-    DiagnosticArray: "diagnostic_msgs/msg/DiagnosticArray",
-}
 COMMAND_TYPE: Final = "std_msgs/msg/Float64MultiArray"
+FIELDS: Final = ("position", "velocity", "effort")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +59,11 @@ class JointMessage:
     positions: tuple[float, ...]
     velocities: tuple[float, ...] = ()
     efforts: tuple[float, ...] = ()
+
+    @property
+    def fields(self) -> dict[str, tuple[float, ...]]:
+        """What is said of the joints, by the field of the message."""
+        return dict(zip(FIELDS, (self.positions, self.velocities, self.efforts), strict=True))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -257,6 +254,11 @@ def _any(depth: int) -> QoSProfile:
         reliability=ReliabilityPolicy.BEST_EFFORT,
         durability=DurabilityPolicy.VOLATILE,
     )
+
+
+def type_of(kind: Any) -> str:  # noqa: ANN401 - a class of ROS messages
+    """Name of a message's type, such as `std_msgs/msg/Bool`."""
+    return f"{kind.__module__.partition('.')[0]}/msg/{kind.__name__}"
 
 
 def endpoints_of(infos: Sequence[Any]) -> tuple[Endpoint, ...]:
