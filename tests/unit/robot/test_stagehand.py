@@ -15,7 +15,7 @@ from robo_eval.core.schedule import schedule
 pytest.importorskip("rclpy", reason="ROS 2 is not installed: pip install .[ros]")
 
 from robo_eval_robot import episode
-from robo_eval_robot.stagehand import OperatorStagehand
+from robo_eval_robot.stagehand import OperatorStagehand, Scene
 
 PLANNED = schedule(
     TrialPlan(name="x", tasks=[{"levels": [0]}], policies=["random"], sides=["real"]), Side.REAL
@@ -30,10 +30,11 @@ class Env:
         self.starts = list(starts)
 
     def prepare(self, *, seed: int, episode_id: str, options: Any) -> dict[str, float]:
-        self.stagehand.arrange(
+        scene = Scene(
             task="T", keywords={"level": 0}, seed=seed, episode_id=episode_id, state=options,
             within_s=1.0,
         )  # fmt: skip
+        self.stagehand.arrange(scene)
         return {"x": self.starts.pop(0)}
 
     def deviation_problem(self, state: dict[str, float], planned: dict[str, float]) -> str | None:
@@ -50,7 +51,7 @@ def hand(*answers: bool, scene: Any = None) -> tuple[OperatorStagehand, list[str
         return left.pop(0)
 
     link: Any = SimpleNamespace(wait=lambda _is_so, _s: False, latest=SimpleNamespace(stamp_ns=7))
-    return OperatorStagehand(link, ask, scene=scene, shown=lambda name: f"<{name}>"), asked
+    return OperatorStagehand(link, ask, itself=scene, shown=lambda name: f"<{name}>"), asked
 
 
 def test_a_scene_in_the_wrong_place_is_set_up_again():
@@ -77,14 +78,14 @@ def test_who_gives_up_is_not_asked_again():
 
 
 def test_a_scene_that_sets_itself_up_is_not_asked_for_twice():
-    class Scene:
+    class Itself:
         calls = 0
 
-        def arrange(self, **_: Any) -> int:
+        def arrange(self, _scene: Scene) -> int:
             self.calls += 1
             return 9
 
-    scene: Any = Scene()
+    scene: Any = Itself()
     stagehand, asked = hand(True, scene=scene)
     env: Any = Env(stagehand, 1.0)
     with pytest.raises(CheckFailedError, match="not the planned one"):

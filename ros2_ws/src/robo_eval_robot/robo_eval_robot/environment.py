@@ -13,7 +13,7 @@ from robo_eval_robot.adapter import load_adapter
 from robo_eval_robot.config import RobotConfig, read_robot
 from robo_eval_robot.link import RUNNING, STOPPED, RobotLink, RobotLostError
 from robo_eval_robot.snapshot import Snapshot
-from robo_eval_robot.stagehand import Stagehand, TwinStagehand
+from robo_eval_robot.stagehand import Scene, Stagehand, TwinStagehand
 from robo_eval_robot.timing import Pace, Timing
 
 _GUARD_S: Final = 0.5
@@ -123,7 +123,7 @@ class RosRobotEnv(gymnasium.Env[Any, Any]):
         for name in options or {}:
             if name != "state":
                 raise unknown_name("option", name, ["state"])
-        since_ns = self._stagehand.arrange(
+        scene = Scene(
             task=self.task,
             keywords=self.keywords,
             seed=seed,
@@ -131,6 +131,7 @@ class RosRobotEnv(gymnasium.Env[Any, Any]):
             state=(options or {}).get("state"),
             within_s=self.config.tasks[self.task].settle_s,
         )
+        since_ns = self._stagehand.arrange(scene)
         self._link.forget_before(since_ns)
         # Afterwards: what stopped it may be gone only now, such as a cart beyond its limits.
         if self._link.guard.state in STOPPED:

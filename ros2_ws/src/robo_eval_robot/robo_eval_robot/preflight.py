@@ -22,7 +22,7 @@ from robo_eval_robot.link import RUNNING, STOPPED, RobotLink, RobotLostError
 from robo_eval_robot.preflight_motion import TOO_FAST, Aim, Push, Speeds, aims
 from robo_eval_robot.preflight_report import JointFinding, Report, StopFinding
 from robo_eval_robot.snapshot import Snapshot
-from robo_eval_robot.stagehand import Stagehand
+from robo_eval_robot.stagehand import Scene, Stagehand
 from robo_eval_robot.timing import Pace
 
 _REST_S: Final = 0.4
@@ -200,7 +200,7 @@ class _Flight:
     def _arrange(self) -> None:
         """Have a twin stand up again: its pole falls meanwhile, which does not matter."""
         task, entry = next(iter(self._config.tasks.items()))
-        self._stagehand.arrange(
+        scene = Scene(
             task=task,
             keywords={"level": 0},
             seed=0,
@@ -208,6 +208,7 @@ class _Flight:
             state=None,
             within_s=entry.settle_s,
         )
+        self._stagehand.arrange(scene)
         self._stagehand.let_go()
 
     def _rest(self, _aim: Aim, push: Push) -> None:

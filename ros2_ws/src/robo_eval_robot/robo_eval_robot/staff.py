@@ -69,7 +69,7 @@ def staff_for(
             ),
         )
         stagehand = OperatorStagehand(
-            link, person.confirm, ready=person.ready, scene=scene, shown=blinding.episode
+            link, person.confirm, ready=person.ready, itself=scene, shown=blinding.episode
         )
     judge = Judge(
         trial.path, trial.plan, config.side, person, operator=operator, shown=blinding.episode

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from robo_eval.core.errors import CheckFailedError, InputError
@@ -13,19 +14,31 @@ _ASK_AGAIN_S: Final = 2.0
 _DRAIN_S: Final = 0.3
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene:
+    """How an episode is to begin.
+
+    Attributes:
+        task: Gymnasium id.
+        keywords: Of the task, such as level and difficulty.
+        seed: Of the episode.
+        episode_id: Its id.
+        state: Physical state to start from; None leaves it to the seed.
+        within_s: How soon it has to be set up, seconds.
+    """
+
+    task: str
+    keywords: Mapping[str, Any]
+    seed: int
+    episode_id: str
+    state: Mapping[str, Any] | None
+    within_s: float
+
+
 class Stagehand(Protocol):
     """Sets the scene, and disturbs it where the plan says so."""
 
-    def arrange(
-        self,
-        *,
-        task: str,
-        keywords: Mapping[str, Any],
-        seed: int,
-        episode_id: str,
-        state: Mapping[str, Any] | None,
-        within_s: float,
-    ) -> int:
+    def arrange(self, scene: Scene) -> int:
         """Set an episode up; returns when it is.
 
         Returns:
@@ -68,28 +81,19 @@ class TwinStagehand:
     def __init__(self, link: RobotLink) -> None:
         self._link = link
 
-    def arrange(
-        self,
-        *,
-        task: str,
-        keywords: Mapping[str, Any],
-        seed: int,
-        episode_id: str,
-        state: Mapping[str, Any] | None,
-        within_s: float,
-    ) -> int:
+    def arrange(self, scene: Scene) -> int:
         """Tell the twin, and wait until it says that it is done."""
         # The twin keeps its last answers for those who come late: ours must name our request.
         request = uuid.uuid4().hex
-        for _ in range(max(1, round(within_s / _ASK_AGAIN_S))):
+        for _ in range(max(1, round(scene.within_s / _ASK_AGAIN_S))):
             self._link.event(
                 event="prepare",
                 request=request,
-                episode_id=episode_id,
-                task=task,
-                keywords=dict(keywords),
-                seed=seed,
-                state=None if state is None else dict(state),
+                episode_id=scene.episode_id,
+                task=scene.task,
+                keywords=dict(scene.keywords),
+                seed=scene.seed,
+                state=None if scene.state is None else dict(scene.state),
             )
             answer = self._link.wait_event(_ASK_AGAIN_S, event="arranged", request=request)
             if answer is None:
@@ -97,7 +101,7 @@ class TwinStagehand:
             if answer.get("problem"):
                 raise CheckFailedError(f"the twin cannot be set up: {answer['problem']}")
             return int(answer["stamp_ns"])
-        raise RobotLostError(f"the twin does not answer within {within_s:g} s")
+        raise RobotLostError(f"the twin does not answer within {scene.within_s:g} s")
 
     def again(self, problem: str) -> bool:
         """The same seed would give the same scene."""
@@ -116,84 +120,60 @@ class TwinStagehand:
         self._link.event(event="inject", fault=fault, **fields)
 
 
+@dataclass(slots=True)
 class OperatorStagehand:
     """A person sets the robot up and says so.
 
-    Args:
+    Attributes:
         link: Connection to the robot, kept alive while the person works.
         ask: Shows a text and returns whether the person confirms it; False means to give up.
         ready: The same for a scene that is to be set up; by default `ask`.
-        scene: Sets the scene up once the person is ready, where a robot can do that itself.
+        itself: Sets the scene up once the person is ready, where a robot can do that itself.
         shown: How the id of an episode is shown.
     """
 
-    def __init__(
-        self,
-        link: RobotLink,
-        ask: Callable[[str], bool],
-        *,
-        ready: Callable[[str], bool] | None = None,
-        scene: Stagehand | None = None,
-        shown: Callable[[str], str] = str,
-    ) -> None:
-        self._link = link
-        self._ask = ask
-        self._ready = ready or ask
-        self._scene = scene
-        self._shown = shown
-        self._problem = ""
-        self._gave_up = False
+    link: RobotLink
+    ask: Callable[[str], bool]
+    ready: Callable[[str], bool] | None = None
+    itself: Stagehand | None = None
+    shown: Callable[[str], str] = str
+    _problem: str = field(default="", init=False)
+    _gave_up: bool = field(default=False, init=False)
 
-    def arrange(
-        self,
-        *,
-        task: str,
-        keywords: Mapping[str, Any],
-        seed: int,
-        episode_id: str,
-        state: Mapping[str, Any] | None,
-        within_s: float,
-    ) -> int:
+    def arrange(self, scene: Scene) -> int:
         """Ask, and go on when it was confirmed."""
-        scene = ", ".join(f"{name} {value}" for name, value in sorted(keywords.items()))
-        name = self._shown(episode_id)
+        told = ", ".join(f"{name} {value}" for name, value in sorted(scene.keywords.items()))
+        name = self.shown(scene.episode_id)
         problem, self._problem = self._problem, ""
-        question = f"{problem}Set up {task} ({scene}), seed {seed}, episode {name}. Ready?"
-        self._gave_up = not self._ready(question)
+        question = f"{problem}Set up {scene.task} ({told}), seed {scene.seed}, episode {name}."
+        self._gave_up = not (self.ready or self.ask)(f"{question} Ready?")
         if self._gave_up:
-            raise CheckFailedError(f"{episode_id}: was not set up")
-        if self._scene is not None:
-            return self._scene.arrange(
-                task=task,
-                keywords=keywords,
-                seed=seed,
-                episode_id=episode_id,
-                state=state,
-                within_s=within_s,
-            )
+            raise CheckFailedError(f"{scene.episode_id}: was not set up")
+        if self.itself is not None:
+            return self.itself.arrange(scene)
         # What arrived while the person was asked lies in a queue.
-        self._link.wait(lambda: False, _DRAIN_S)
-        return self._link.latest.stamp_ns if self._link.latest else 0
+        self.link.wait(lambda: False, _DRAIN_S)
+        return self.link.latest.stamp_ns if self.link.latest else 0
 
     def again(self, problem: str) -> bool:
         """A person is told what is wrong, and asked once more."""
         self._problem = f"{problem[:1].upper()}{problem[1:]}. "
-        return self._scene is None and not self._gave_up
+        return self.itself is None and not self._gave_up
 
     def let_go(self) -> None:
         """A person who holds the pole feels the robot move."""
-        if self._scene is not None:
-            self._scene.let_go()
+        if self.itself is not None:
+            self.itself.let_go()
 
     def may_reset(self, cause: str) -> None:
         """A person looks at the robot first."""
-        if not self._ask(f"The guard stopped the robot ({cause}). Is the cause gone? Reset?"):
+        if not self.ask(f"The guard stopped the robot ({cause}). Is the cause gone? Reset?"):
             self._gave_up = True
             raise CheckFailedError(f"the guard stays stopped: {cause}")
 
     def disturb(self, fault: str, **fields: Any) -> None:  # noqa: ANN401 - JSON
         """A person is not asked to break anything."""
-        if self._scene is not None:
-            self._scene.disturb(fault, **fields)
+        if self.itself is not None:
+            self.itself.disturb(fault, **fields)
             return
         raise InputError(f"injections: {fault!r} can be provoked on a twin only; remove it")
