@@ -49,7 +49,7 @@ def check_physical(plan: TrialPlan, robot: Path | None, *, auto: bool = False) -
             raise PlanError("sides: real needs a robot file; name it by --robot ROBOT.yaml")
         robot = built_in_twin()
     from robo_eval_robot.config import read_robot
-    from robo_eval_robot.suitability import check_robot
+    from robo_eval_robot.adapter import check_robot
 
     config = read_robot(robot)
     check_robot(plan, config, str(robot))

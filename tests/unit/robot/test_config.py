@@ -92,7 +92,7 @@ def test_an_action_of_another_task_is_refused():
 
 def test_a_plan_for_another_side_is_refused():
     pytest.importorskip("rclpy", reason="ROS 2 is not installed: pip install .[ros]")
-    from robo_eval_robot.suitability import check_robot
+    from robo_eval_robot.adapter import check_robot
 
     config = parse_robot(TEXT, source="x")
     check_robot(parse_plan(PLAN, source="p"), config, "x")

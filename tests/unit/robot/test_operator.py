@@ -24,9 +24,9 @@ from robo_eval.core.plan import JudgingPlan, TrialPlan
 from robo_eval.core.schedule import count_unscored, remaining, schedule
 from robo_eval.log.planned_row import row_for
 from robo_eval_robot.attempt import Attempt, SkippedError
+from robo_eval_robot.conductor import Starts
 from robo_eval_robot.judging import BY_ITSELF, Judge
 from robo_eval_robot.operator import Person
-from robo_eval_robot.starts import Starts
 from robo_eval_robot.terminal import OpenTerminal, TerminalGoneError
 
 

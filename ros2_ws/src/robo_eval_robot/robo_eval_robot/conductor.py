@@ -4,27 +4,29 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from robo_eval.agents.confined import ConfinedPolicy
+from robo_eval.core.blinding import blinding_of
 from robo_eval.core.episode import Episode
 from robo_eval.core.errors import CheckFailedError, InputError, InterruptedRunError
 from robo_eval.core.kinds import LATE_COMPUTER, EndReason
-from robo_eval.core.plan import TrialPlan
+from robo_eval.core.plan import Condition
 from robo_eval.core.schedule import (
     PlannedEpisode,
     attempts_of,
+    base_id_of,
     count_unscored,
-    policy_seed,
     remaining,
     schedule,
 )
 from robo_eval.core.series import due, next_block
-from robo_eval.core.stop_signals import StopFlag, stop_signals
+from robo_eval.core.stop_signals import stop_signals
 from robo_eval.log.directory import PREFLIGHT, TrialDirectory
 from robo_eval.log.pausing import is_paused
 from robo_eval.log.planned_row import row_for
@@ -33,20 +35,20 @@ from robo_eval.log.recovery import recover_trial
 from robo_eval.log.store import EpisodeStore
 from robo_eval.metrics.attribution import void_reason
 from robo_eval.metrics.scoring import SCORE_VERSION
+from robo_eval_robot.adapter import check_robot
 from robo_eval_robot.attempt import Attempt
-from robo_eval_robot.children import Children, children
+from robo_eval_robot.children import children
 from robo_eval_robot.config import RobotConfig
 from robo_eval_robot.drafting import Drafts
-from robo_eval_robot.episode import Played, play_attempt
+from robo_eval_robot.episode import Played, Player
+from robo_eval_robot.judging import Judge
 from robo_eval_robot.link import RobotLink, RobotLostError
 from robo_eval_robot.lock import robot_lock
 from robo_eval_robot.noting import Notebook
+from robo_eval_robot.operator import Person
 from robo_eval_robot.preflight import preflight
 from robo_eval_robot.recordings import Recordings, Trace
-from robo_eval_robot.staff import staff_for
-from robo_eval_robot.stagehand import TwinStagehand
-from robo_eval_robot.starts import Starts
-from robo_eval_robot.suitability import check_robot, task_keywords
+from robo_eval_robot.stagehand import OperatorStagehand, Stagehand, TwinStagehand
 from robo_eval_robot.terminal import Terminal
 from robo_eval_robot.topics import of_session
 
@@ -119,22 +121,10 @@ def run_physical(
     """
     started = time.monotonic()
     check_robot(trial.plan, config, str(robot_file))
+    if terminal is None and config.body != "twin":
+        raise InputError(f"robot {config.name!r}: a person must set its episodes up")
     with ExitStack() as stack:
-        if terminal is None and config.body != "twin":
-            raise InputError(f"robot {config.name!r}: a person must set its episodes up")
-        stack.enter_context(robot_lock(config.name))
-        stop = stack.enter_context(stop_signals())
-        stack.enter_context(trial.lock())
-        store = stack.enter_context(EpisodeStore(trial.path, durable=True))
-        recover_trial(trial, store)
-        drafts = stack.enter_context(Drafts(trial, config))
-        policies = _policies(trial.plan, stack)
-        session = of_session()
-        own = stack.enter_context(children(trial.path / "logs", session))
-        _start_processes(own, trial, config, robot_file, view)
-        link = RobotLink(config, session=session)
-        stack.callback(link.close)
-        run = _Run(trial, config, store, own, link, stop, drafts, terminal, operator, policies)
+        run = _Run(stack, trial, config, robot_file, view, terminal, operator)
         run.on_progress = on_progress
         run.on_status = on_status
         run.connect()
@@ -143,7 +133,7 @@ def run_physical(
         finally:
             run.note_rest()
         is_all = not (set(trial.plan.sides) - {config.side} or run.is_open())
-        trial.write_manifest(status="complete" if is_all else "interrupted", store=store)
+        run.write_manifest("complete" if is_all else "interrupted")
         return PhysicalResult(
             planned=len(run.planned),
             unscored=run.unscored(),
@@ -153,29 +143,33 @@ def run_physical(
         )
 
 
-def _policies(plan: TrialPlan, stack: ExitStack) -> list[ConfinedPolicy]:
-    """The policies, each in a process of its own: the robot's side must go on if one hangs."""
-    return [
-        stack.enter_context(ConfinedPolicy(entry, plan.decision_timeout_s))
-        for entry in plan.policies
-    ]
+class Starts:
+    """Remembers where the first episode of each condition and seed that was played started.
 
+    Attempts that were void, lost or ended by a fault bind nobody: they may be so because of how
+    they started.
 
-def _start_processes(
-    own: Children,
-    trial: TrialDirectory,
-    config: RobotConfig,
-    robot_file: Path,
-    view: str | None,
-) -> None:
-    if config.body == "twin":
-        own.start("twin", "robo_eval_twin.twin_node", [str(robot_file)])
-    own.start("guard", "robo_eval_robot.guard_node", [str(robot_file)])
-    own.start("recorder", "robo_eval_robot.recorder", [str(robot_file), "--root", str(trial.path)])
-    if view is not None:
-        began = ["--trial", str(trial.path), "--began", str(time.time_ns())]
-        arguments = [str(robot_file), "--to", view, *began]
-        own.start("view", "robo_eval_robot.view", arguments, is_vital=False)
+    Args:
+        planned: The episodes of this side.
+        logged: What was played in earlier runs, oldest first.
+    """
+
+    def __init__(self, planned: Sequence[PlannedEpisode], logged: Iterable[Episode]) -> None:
+        self._states: dict[tuple[Condition, int], dict[str, Any]] = {}
+        by_id = {episode.base_id: episode for episode in planned}
+        for row in logged:
+            match = by_id.get(base_id_of(row.episode_id, row.attempt))
+            if match is not None:
+                self.add(match, row)
+
+    def add(self, planned: PlannedEpisode, row: Episode) -> None:
+        """An attempt has ended."""
+        if row.end_reason.is_final and row.initial_state:
+            self._states.setdefault((planned.condition, planned.seed), dict(row.initial_state))
+
+    def of(self, planned: PlannedEpisode) -> dict[str, Any] | None:
+        """Where an episode has to start; None if none of its seed was played yet."""
+        return self._states.get((planned.condition, planned.seed))
 
 
 class _Run:
@@ -186,34 +180,42 @@ class _Run:
 
     def __init__(
         self,
+        stack: ExitStack,
         trial: TrialDirectory,
         config: RobotConfig,
-        store: EpisodeStore,
-        own: Children,
-        link: RobotLink,
-        stop: StopFlag,
-        drafts: Drafts,
+        robot_file: Path,
+        view: str | None,
         terminal: Terminal | None,
         operator: str | None,
-        policies: Sequence[ConfinedPolicy],
     ) -> None:
         self._trial = trial
         self._config = config
-        self._store = store
-        self._own = own
-        self._link = link
-        self._stop = stop
         self._operator = operator
-        self._recordings = Recordings(link, trial.path, own.check)
+        stack.enter_context(robot_lock(config.name))
+        self._stop = stack.enter_context(stop_signals())
+        stack.enter_context(trial.lock())
+        self._store = stack.enter_context(EpisodeStore(trial.path, durable=True))
+        recover_trial(trial, self._store)
+        self._drafts = stack.enter_context(Drafts(trial, config))
+        plan = trial.plan
+        # Each in a process of its own: the robot's side must go on if one hangs.
+        self._policies = [
+            stack.enter_context(ConfinedPolicy(entry, plan.decision_timeout_s))
+            for entry in plan.policies
+        ]
+        session = of_session()
+        self._own = stack.enter_context(children(trial.path / "logs", session))
+        self._start_processes(robot_file, view)
+        self._link = RobotLink(config, session=session)
+        stack.callback(self._link.close)
+        self._recordings = Recordings(self._link, trial.path, self._own.check)
         self._software = software()
         self._restarts = 0
         self._is_unproved = True
         self._is_judging = False
         self._playing = ""
         self._next_status_s = 0.0
-        plan = trial.plan
-        self._policies = policies
-        for policy in policies:
+        for policy in self._policies:
             policy.check = self._check_alive
         suffix = f"-{config.side.value}"
         self.planned = [
@@ -221,21 +223,58 @@ class _Run:
             for planned in schedule(plan, config.side)
         ]
         self.played = self.again = 0
-        logged = list(store.episodes())
+        logged = list(self._store.episodes())
         self._attempts = attempts_of(logged, config.side)
         self._taken: Counter[str] = Counter()
         self._starts = Starts(self.planned, logged)
-        self._drafts = drafts
-        self._notebook = Notebook(trial.path, plan, self.planned, config.side, drafts)
-        self._staff = staff_for(
-            trial,
-            config,
-            link,
-            self._notebook,
-            terminal=terminal,
-            operator=operator,
-            poll=self._poll,
+        self._notebook = Notebook(trial.path, plan, self.planned, config.side, self._drafts)
+        self._engage(terminal)
+
+    def _start_processes(self, robot_file: Path, view: str | None) -> None:
+        start, file, trial = self._own.start, str(robot_file), str(self._trial.path)
+        if self._config.body == "twin":
+            start("twin", "robo_eval_twin.twin_node", [file])
+        start("guard", "robo_eval_robot.guard_node", [file])
+        start("recorder", "robo_eval_robot.recorder", [file, "--root", trial])
+        if view is not None:
+            began = ["--trial", trial, "--began", str(time.time_ns())]
+            start("view", "robo_eval_robot.view", [file, "--to", view, *began], is_vital=False)
+
+    def _engage(self, terminal: Terminal | None) -> None:
+        """Who sets episodes up, answers and judges; a twin sets itself up, once they are ready."""
+        plan, link, operator = self._trial.plan, self._link, self._operator
+        self._blinding = blinding_of(plan, self._trial.plan_digest)
+        self._person: Person | None = None
+        itself = TwinStagehand(link) if self._config.body == "twin" else None
+        self._stagehand: Stagehand = TwinStagehand(link)
+        shown = self._blinding.episode
+        if terminal is not None:
+            self._person = Person(
+                terminal,
+                self._poll,
+                void_reasons=plan.void_reasons,
+                blinding=self._blinding,
+                on_pause=partial(self._notebook.pause, operator=operator, asked_by="prompt"),
+            )
+            self._stagehand = OperatorStagehand(
+                link, self._person.confirm, self._person.ready, itself, shown
+            )
+        self._judge = Judge(
+            self._trial.path, plan, self._config.side, self._person, operator=operator, shown=shown
         )
+        self._player = Player(
+            plan=plan,
+            config=self._config,
+            link=link,
+            stagehand=self._stagehand,
+            recordings=self._recordings,
+            check=self._check_alive,
+            listen=partial(self._check_speaking, anew=True),
+        )
+
+    def write_manifest(self, status: str) -> None:
+        """Write how the run stands into the trial."""
+        self._trial.write_manifest(status=status, store=self._store)
 
     def unscored(self) -> int:
         """Planned episodes without a score."""
@@ -258,12 +297,12 @@ class _Run:
         """Let the preflight show that the robot stops by itself, if anything is to be played."""
         if not self._due():
             return
-        is_twin, person = self._config.body == "twin", self._staff.person
+        is_twin, person = self._config.body == "twin", self._person
         try:
             preflight(
                 self._link,
                 self._config,
-                TwinStagehand(self._link) if is_twin else self._staff.stagehand,
+                TwinStagehand(self._link) if is_twin else self._stagehand,
                 self._trial.path / PREFLIGHT,
                 ask=None if is_twin or person is None else person.confirm,
                 check=self._check_alive,
@@ -301,27 +340,14 @@ class _Run:
         start_ns, played = time.time_ns(), Played()
         self._playing = str(planned.pair_id)
         try:
-            attempt = play_attempt(
-                planned,
-                played,
-                plan=self._trial.plan,
-                config=self._config,
-                keywords=task_keywords(self._trial.plan, planned),
-                policy=self._policies[planned.policy],
-                policy_seed=policy_seed(planned.seed),
-                link=self._link,
-                stagehand=self._staff.stagehand,
-                recordings=self._recordings,
-                planned_start=self._starts.of(planned),
-                check=self._check_alive,
-                listen=lambda: self._check_speaking(anew=True),
-            )
+            policy, start = self._policies[planned.policy], self._starts.of(planned)
+            attempt = self._player.play(planned, played, policy, start)
         except CheckFailedError as err:
             attempt = self._after_loss(planned, err, played)
         self._notebook.attempt(planned, attempt)
         self._is_judging = True
         try:
-            attempt = self._staff.judge.judge(planned, attempt)
+            attempt = self._judge.judge(planned, attempt)
         finally:
             self._is_judging = False
         return self._row(planned, attempt, start_ns)
@@ -361,7 +387,7 @@ class _Run:
         """
         self._check_speaking()
         self._recordings.check()
-        self._show(self._staff.blinding.episode(self._playing))
+        self._show(self._blinding.episode(self._playing))
         self._check_signal()
 
     def _check_speaking(self, *, anew: bool = False) -> None:
@@ -507,11 +533,11 @@ class _Run:
             self.on_progress(total - len(self._left()), total, episode)
 
     def _check_stop(self) -> None:
-        person = self._staff.person
+        person = self._person
         by = self._stop.signal_name or (person.stopped_by if person else None)
         if by is None:
             return
-        self._trial.write_manifest(status="interrupted", store=self._store)
+        self.write_manifest("interrupted")
         raise InterruptedRunError(
             f"stopped by {by} after {self.played} episodes of this run; the"
             f" robot was stopped; go on with: robo-eval resume {self._trial.path}"

@@ -7,7 +7,7 @@ import math
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,8 +16,9 @@ from robo_eval.core.errors import CheckFailedError, InterruptedRunError, TrialDi
 from robo_eval.core.kinds import LATE_COMPUTER, EndReason, FaultBy
 from robo_eval.core.plan import OTHER_AUTHOR, Injection, TrialPlan
 from robo_eval.core.policy import Policy, aside, is_action
-from robo_eval.core.schedule import PlannedEpisode, injections_of, task_and_policy
+from robo_eval.core.schedule import PlannedEpisode, injections_of, policy_seed, task_and_policy
 from robo_eval.metrics.scoring import score_played
+from robo_eval_robot.adapter import task_keywords
 from robo_eval_robot.attempt import OPERATOR, Attempt, SkippedError
 from robo_eval_robot.config import RobotConfig
 from robo_eval_robot.environment import RosRobotEnv
@@ -44,113 +45,157 @@ class Played:
     start_ns: int | None = None
 
 
-def play_attempt(
-    planned: PlannedEpisode,
-    played: Played,
-    *,
-    plan: TrialPlan,
-    config: RobotConfig,
-    keywords: Mapping[str, Any],
-    policy: Policy,
-    policy_seed: int,
-    link: RobotLink,
-    stagehand: Stagehand,
-    recordings: Recordings,
-    planned_start: dict[str, Any] | None,
-    check: Callable[[], None],
-    listen: Callable[[], None],
-) -> Attempt:
-    """Play one attempt.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Player:
+    """Plays attempts of a plan on one robot.
 
-    What policy or task raise ends it as a `fault`, an interruption as `void`; both stop the robot
-    and close the bag. An interruption while it is set up leaves nothing to log.
-
-    Args:
-        planned: What to play.
-        played: Filled while it is played.
+    Attributes:
         plan: The plan.
         config: The robot.
-        keywords: Of the task.
-        policy: Who plays.
-        policy_seed: Seed of the policy's own randomness.
-        link: Connection to the robot.
+        link: Connection to it.
         stagehand: Who sets it up.
         recordings: Who records it.
-        planned_start: State that another policy started from in this episode; None if none did.
         check: Raises if the run cannot go on.
         listen: Raises if a process of the robot's side hangs; it may listen for seconds.
-
-    Raises:
-        InterruptedRunError: If somebody asks the run to stop before the episode began.
-        RobotLostError: If a process of the robot's side is gone.
-        RobotStuckError: If the guard does not let the robot move.
-        TrialDirectoryError: If the bag cannot be written.
     """
-    task, _ = task_and_policy(plan, planned)
-    env = RosRobotEnv(robot=config, task=task.env, link=link, stagehand=stagehand, **keywords)
-    counted = _counts(link)
-    try:
-        _set_up(env, planned, planned_start, stagehand)
-        played.start_ns = time.time_ns()
-        _begin(recordings, plan, planned, config, policy)
-        observation = _start(env, policy, policy_seed)
-        played.initial_state = env.initial_state
-        _play(env, observation, policy, injections_of(plan, planned), stagehand, played, check)
-        score = _score(plan, planned, played, env.timing.late_ticks)
-    except InterruptedRunError as err:
-        if played.start_ns is None:
-            raise
-        score = Attempt(end_reason=EndReason.VOID, detail=f"interrupted: {err}")
-    except SkippedError as err:
-        score = Attempt(end_reason=EndReason.VOID, detail=str(err), void_by=OPERATOR)
-    except (RobotLostError, RobotStuckError, TrialDirectoryError):
-        with contextlib.suppress(RobotLostError):
-            env.finish()
-        raise
-    except (Exception, SystemExit) as err:  # noqa: BLE001 - whatever broke, it is logged
-        score = Attempt(
-            end_reason=EndReason.FAULT,
-            detail=_detail(err, len(played.rewards)),
-            fault_by=_fault_by(err),
+
+    plan: TrialPlan
+    config: RobotConfig
+    link: RobotLink
+    stagehand: Stagehand
+    recordings: Recordings
+    check: Callable[[], None]
+    listen: Callable[[], None]
+
+    def play(
+        self,
+        planned: PlannedEpisode,
+        played: Played,
+        policy: Policy,
+        planned_start: dict[str, Any] | None,
+    ) -> Attempt:
+        """Play one attempt.
+
+        What policy or task raise ends it as a `fault`, an interruption as `void`; both stop the
+        robot and close the bag. An interruption while it is set up leaves nothing to log.
+
+        Args:
+            planned: What to play.
+            played: Filled while it is played.
+            policy: Who plays.
+            planned_start: State that another policy started from in this episode; None if none
+                did.
+
+        Raises:
+            InterruptedRunError: If somebody asks the run to stop before the episode began.
+            RobotLostError: If a process of the robot's side is gone.
+            RobotStuckError: If the guard does not let the robot move.
+            TrialDirectoryError: If the bag cannot be written.
+        """
+        plan, config, link = self.plan, self.config, self.link
+        task, _ = task_and_policy(plan, planned)
+        keywords = task_keywords(plan, planned)
+        env = RosRobotEnv(
+            robot=config, task=task.env, link=link, stagehand=self.stagehand, **keywords
         )
-    env.finish()
-    if score.end_reason is EndReason.SAFETY_STOP:
-        link.wait(lambda: any(_is_of(trip, planned) for trip in link.trips), _STATE_S)
-        listen()  # a twin that hangs made the guard stop it
-    score = without_strangers(score, [trip for trip in link.trips if _is_of(trip, planned)])
-    for _, injection in played.injected:
-        if injection.fault == "estop":
-            stagehand.disturb("estop", pressed=False)
-    trace = recordings.end(
-        planned.episode_id, end_reason=score.end_reason.value, quality=score.quality
-    )
-    ticks = len(played.rewards)
-    duration_s = ticks / config.control_rate_hz
-    score = _witnessed(score, recordings, trace, ticks=ticks, duration_s=duration_s)
-    # Without a tick, what the policy measured may be of the episode before.
-    own = _measures_of(policy) if ticks else {}
-    return Attempt(
-        end_reason=score.end_reason,
-        detail=score.detail,
-        fault_by=score.fault_by,
-        ticks=ticks,
-        duration_s=duration_s,
-        episode_return=score.episode_return,
-        quality=score.quality,
-        success=score.success,
-        initial_state=played.initial_state,
-        measures={
-            **own,
-            **env.timing.as_measures(),
-            **{name: max(0.0, n - counted[name]) for name, n in _counts(link).items()},
-            **({"dropped_messages": float(trace.dropped)} if trace else {}),
-        },
-        trips=_drained(link),
-        faults=tuple(_faults(played, score, config)),
-        trace=trace,
-        void_by=score.void_by,
-        start_ns=played.start_ns,
-    )
+        counted = _counts(link)
+        try:
+            _set_up(env, planned, planned_start, self.stagehand)
+            played.start_ns = time.time_ns()
+            self._begin(planned, policy)
+            observation = _start(env, policy, policy_seed(planned.seed))
+            played.initial_state = env.initial_state
+            self._play(env, observation, planned, played, policy)
+            score = _score(plan, planned, played, env.timing.late_ticks)
+        except InterruptedRunError as err:
+            if played.start_ns is None:
+                raise
+            score = Attempt(end_reason=EndReason.VOID, detail=f"interrupted: {err}")
+        except SkippedError as err:
+            score = Attempt(end_reason=EndReason.VOID, detail=str(err), void_by=OPERATOR)
+        except (RobotLostError, RobotStuckError, TrialDirectoryError):
+            with contextlib.suppress(RobotLostError):
+                env.finish()
+            raise
+        except (Exception, SystemExit) as err:  # noqa: BLE001 - whatever broke, it is logged
+            score = Attempt(
+                end_reason=EndReason.FAULT,
+                detail=_detail(err, len(played.rewards)),
+                fault_by=_fault_by(err),
+            )
+        env.finish()
+        if score.end_reason is EndReason.SAFETY_STOP:
+            link.wait(lambda: any(_is_of(trip, planned) for trip in link.trips), _STATE_S)
+            self.listen()  # a twin that hangs made the guard stop it
+        score = without_strangers(score, [trip for trip in link.trips if _is_of(trip, planned)])
+        for _, injection in played.injected:
+            if injection.fault == "estop":
+                self.stagehand.disturb("estop", pressed=False)
+        trace = self.recordings.end(
+            planned.episode_id, end_reason=score.end_reason.value, quality=score.quality
+        )
+        ticks = len(played.rewards)
+        duration_s = ticks / config.control_rate_hz
+        score = _witnessed(score, self.recordings, trace, ticks=ticks, duration_s=duration_s)
+        # Without a tick, what the policy measured may be of the episode before.
+        own = _measures_of(policy) if ticks else {}
+        return replace(
+            score,
+            ticks=ticks,
+            duration_s=duration_s,
+            initial_state=played.initial_state,
+            measures={
+                **own,
+                **env.timing.as_measures(),
+                **{name: max(0.0, n - counted[name]) for name, n in _counts(link).items()},
+                **({"dropped_messages": float(trace.dropped)} if trace else {}),
+            },
+            trips=_drained(link),
+            faults=tuple(_faults(played, score, config)),
+            trace=trace,
+            start_ns=played.start_ns,
+        )
+
+    def _begin(self, planned: PlannedEpisode, policy: Policy) -> None:
+        task, entry = task_and_policy(self.plan, planned)
+        self.recordings.begin(
+            planned.episode_id,
+            attempt=planned.attempt,
+            start_ns=time.time_ns(),
+            pair_id=planned.pair_id,
+            seed=planned.seed,
+            task=task.env,
+            policy=entry.name,
+            policy_digest=policy.digest,
+            side=self.config.side.value,
+            robot=self.config.name,
+        )
+
+    def _play(
+        self,
+        env: RosRobotEnv,
+        observation: Any,  # noqa: ANN401 - any space
+        planned: PlannedEpisode,
+        played: Played,
+        policy: Policy,
+    ) -> None:
+        injections = injections_of(self.plan, planned)
+        with aside():
+            while not (played.terminated or played.truncated):
+                tick = len(played.rewards)
+                for injection in injections:
+                    if injection.tick == tick:
+                        _disturb(self.stagehand, injection)
+                        played.injected.append((tick, injection))
+                queued_s = _queued_s(policy)
+                action = policy.act(observation)
+                env.timing.queued(_queued_s(policy) - queued_s)
+                observation, reward, played.terminated, played.truncated, played.info = _stepped(
+                    env, action
+                )
+                if "end_reason" not in played.info:
+                    played.rewards.append(float(reward))
+                self.check()
 
 
 def without_strangers(attempt: Attempt, trips: Sequence[Trip]) -> Attempt:
@@ -224,28 +269,6 @@ def _set_up_once(
         raise CheckFailedError(f"the start is not the planned one: {problem}")
 
 
-def _begin(
-    recordings: Recordings,
-    plan: TrialPlan,
-    planned: PlannedEpisode,
-    config: RobotConfig,
-    policy: Policy,
-) -> None:
-    task, entry = task_and_policy(plan, planned)
-    recordings.begin(
-        planned.episode_id,
-        attempt=planned.attempt,
-        start_ns=time.time_ns(),
-        pair_id=planned.pair_id,
-        seed=planned.seed,
-        task=task.env,
-        policy=entry.name,
-        policy_digest=policy.digest,
-        side=config.side.value,
-        robot=config.name,
-    )
-
-
 def _start(env: RosRobotEnv, policy: Policy, seed: int) -> Any:  # noqa: ANN401 - any space
     """Open the guard with a policy that is warm: its first answer may take seconds."""
     with aside():
@@ -253,33 +276,6 @@ def _start(env: RosRobotEnv, policy: Policy, seed: int) -> Any:  # noqa: ANN401 
         policy.act(env.observe())
         policy.reset(seed=seed)
     return env.start()
-
-
-def _play(
-    env: RosRobotEnv,
-    observation: Any,  # noqa: ANN401 - any space
-    policy: Policy,
-    injections: list[Injection],
-    stagehand: Stagehand,
-    played: Played,
-    check: Callable[[], None],
-) -> None:
-    with aside():
-        while not (played.terminated or played.truncated):
-            tick = len(played.rewards)
-            for injection in injections:
-                if injection.tick == tick:
-                    _disturb(stagehand, injection)
-                    played.injected.append((tick, injection))
-            queued_s = _queued_s(policy)
-            action = policy.act(observation)
-            env.timing.queued(_queued_s(policy) - queued_s)
-            observation, reward, played.terminated, played.truncated, played.info = _stepped(
-                env, action
-            )
-            if "end_reason" not in played.info:
-                played.rewards.append(float(reward))
-            check()
 
 
 def _queued_s(policy: Policy) -> float:
