@@ -23,8 +23,7 @@ from robo_eval_incidents.record import Record
 from robo_eval_incidents.words import Category, Engagement, Severity
 from robo_eval_robot.attempt import Attempt
 from robo_eval_robot.config import RobotConfig, read_robot
-from robo_eval_robot.drafting import Drafts
-from robo_eval_robot.noting import Notebook
+from robo_eval_robot.noting import Drafts, Notebook
 
 PLAN = """
 name: run
@@ -203,6 +202,6 @@ def make_clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     real = time.time_ns
 
     def back() -> None:
-        monkeypatch.setattr("robo_eval_robot.drafting.time.time_ns", lambda: real() - 3600 * 10**9)
+        monkeypatch.setattr("robo_eval_robot.noting.time.time_ns", lambda: real() - 3600 * 10**9)
 
     return back

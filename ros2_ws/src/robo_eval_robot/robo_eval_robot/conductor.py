@@ -39,12 +39,11 @@ from robo_eval_robot.adapter import check_robot
 from robo_eval_robot.attempt import Attempt
 from robo_eval_robot.children import children
 from robo_eval_robot.config import RobotConfig
-from robo_eval_robot.drafting import Drafts
 from robo_eval_robot.episode import Played, Player
 from robo_eval_robot.judging import Judge
 from robo_eval_robot.link import RobotLink, RobotLostError
 from robo_eval_robot.lock import robot_lock
-from robo_eval_robot.noting import Notebook
+from robo_eval_robot.noting import Drafts, Notebook
 from robo_eval_robot.operator import Person
 from robo_eval_robot.preflight import preflight
 from robo_eval_robot.recordings import Recordings, Trace

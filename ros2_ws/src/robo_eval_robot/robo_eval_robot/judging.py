@@ -31,10 +31,11 @@ class _Said:
     milestones: dict[str, Answer] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
 class Judge:
     """Asks about each episode that has ended, and writes down who said what, and when.
 
-    Args:
+    Attributes:
         trial: The trial directory.
         plan: Its plan.
         side: Where it is played.
@@ -43,23 +44,12 @@ class Judge:
         shown: How the id of an episode is shown.
     """
 
-    def __init__(
-        self,
-        trial: Path,
-        plan: TrialPlan,
-        side: Side,
-        person: Person | None,
-        *,
-        operator: str | None = None,
-        shown: Callable[[str], str] = str,
-    ) -> None:
-        self._trial = trial
-        self._plan = plan
-        self._side = side
-        self._person = person
-        self._operator = operator
-        self._shown = shown
-        self._asks_verdict = plan.judging.asks(side)
+    trial: Path
+    plan: TrialPlan
+    side: Side
+    person: Person | None
+    operator: str | None = None
+    shown: Callable[[str], str] = str
 
     def judge(self, planned: PlannedEpisode, attempt: Attempt) -> Attempt:
         """The attempt with the person's verdict, where the plan wants one; void if they say so.
@@ -73,17 +63,17 @@ class Judge:
         Raises:
             TrialDirectoryError: If what was said cannot be written down.
         """
-        is_open = self._asks_verdict and attempt.end_reason in BY_ITSELF
-        if self._person is None:
+        is_open = self.plan.judging.asks(self.side) and attempt.end_reason in BY_ITSELF
+        if self.person is None:
             return unjudged(attempt, NOBODY) if is_open else attempt
         if attempt.end_reason is EndReason.VOID:
             if attempt.void_by is None:
                 return attempt  # by a signal, not by a person who judged it
             self._write(planned, _Said(verdict="void", note=attempt.detail or ""))
-            return replace(attempt, void_by=self._operator or attempt.void_by)
+            return replace(attempt, void_by=self.operator or attempt.void_by)
         said = _Said()
         try:
-            judged = self._ask(self._person, planned, attempt, said, is_open=is_open)
+            judged = self._ask(self.person, planned, attempt, said, is_open=is_open)
         except InterruptedRunError as err:
             said.note = str(err)
             if is_open and not said.verdict:
@@ -103,7 +93,7 @@ class Judge:
         *,
         is_open: bool,
     ) -> Attempt:
-        name = self._shown(planned.episode_id)
+        name = self.shown(planned.episode_id)
         while True:
             if is_open:
                 said.verdict = person.verdict(f"{name} has ended. Did it succeed?")
@@ -116,22 +106,22 @@ class Judge:
             reason = person.void_reason()
             if reason is not None:
                 said.verdict, said.note = "void", ": ".join(filter(None, reason))
-                return voided(attempt, said.note, self._operator)
+                return voided(attempt, said.note, self.operator)
         if attempt.end_reason in BY_ITSELF:
-            for milestone in self._plan.judging.milestones:
+            for milestone in self.plan.judging.milestones:
                 said.milestones[milestone] = person.milestone(milestone)
         return _as_said(attempt, said)
 
     def _write(self, planned: PlannedEpisode, said: _Said) -> None:
         note(
-            self._trial,
+            self.trial,
             "verdicts",
             episode_id=planned.episode_id,
-            side=self._side.value,
-            operator=self._operator or "",
+            side=self.side.value,
+            operator=self.operator or "",
             time=iso_time(time.time_ns()),
             verdict=_WRITTEN.get(said.verdict, said.verdict),
-            blind=self._plan.blind,
+            blind=self.plan.blind,
             milestones=json.dumps(said.milestones, ensure_ascii=False),
             note=said.note,
         )

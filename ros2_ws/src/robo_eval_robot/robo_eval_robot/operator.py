@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from robo_eval.core.blinding import Blinding
@@ -20,13 +21,14 @@ _VOID: Final = "void"
 _BACK: Final = "back"
 
 
+@dataclass(slots=True)
 class Person:
     """Asks the person at the robot, and keeps the robot's connection alive until they answer.
 
     Every question can also be answered by `pause` and `stop`; the first letter of an answer is
     enough.
 
-    Args:
+    Attributes:
         terminal: Where the person sits.
         poll: Keeps the connection alive for a moment; raises InterruptedRunError on a signal.
         void_reasons: Reasons for which an attempt may be declared void.
@@ -34,22 +36,13 @@ class Person:
         on_pause: Called after a pause with its start, ns, and its length, seconds.
     """
 
-    def __init__(
-        self,
-        terminal: Terminal,
-        poll: Callable[[], None],
-        *,
-        void_reasons: Sequence[str] = (),
-        blinding: Blinding | None = None,
-        on_pause: Callable[[int, float], None] = lambda _start, _seconds: None,
-    ) -> None:
-        self._terminal = terminal
-        self._poll = poll
-        self._void_reasons = void_reasons
-        self._blinding = blinding or Blinding({})
-        self._on_pause = on_pause
-        self.stopped_by: str | None = None
-        """Who asked to end the run; None if nobody did."""
+    terminal: Terminal
+    poll: Callable[[], None]
+    void_reasons: Sequence[str] = ()
+    blinding: Blinding = field(default_factory=lambda: Blinding({}))
+    on_pause: Callable[[int, float], None] = lambda _start, _seconds: None
+    stopped_by: str | None = None
+    """Who asked to end the run; None if nobody did."""
 
     def confirm(self, text: str) -> bool:
         """Ask whether something may be done.
@@ -69,7 +62,7 @@ class Person:
             InterruptedRunError: If the run is to end.
         """
         while True:
-            words = ("ready", _VOID) if self._void_reasons else ("ready",)
+            words = ("ready", _VOID) if self.void_reasons else ("ready",)
             answer = self._choose(text, words, default="ready")
             self._leave_if_stopped()
             if answer == "ready":
@@ -85,7 +78,7 @@ class Person:
         Raises:
             InterruptedRunError: On a signal, or if nobody can answer; there is no verdict then.
         """
-        words = (*_JUDGED, _VOID) if self._void_reasons else tuple(_JUDGED)
+        words = (*_JUDGED, _VOID) if self.void_reasons else tuple(_JUDGED)
         answer = self._choose(text, words, stays=True)
         return _JUDGED.get(answer, "void")
 
@@ -95,7 +88,7 @@ class Person:
         Raises:
             InterruptedRunError: On a signal, or if nobody can answer.
         """
-        if not self._void_reasons:
+        if not self.void_reasons:
             return True
         return self._choose(text, ("keep", _VOID), default="keep", stays=True) == "keep"
 
@@ -113,17 +106,17 @@ class Person:
         Raises:
             InterruptedRunError: On a signal, or if nobody can answer.
         """
-        listed = "; ".join(f"{i} {reason}" for i, reason in enumerate(self._void_reasons, 1))
+        listed = "; ".join(f"{i} {reason}" for i, reason in enumerate(self.void_reasons, 1))
         question = f"Void, why? {listed} (a note may follow; back: not void)"
-        with self._terminal.asking():
+        with self.terminal.asking():
             while True:
                 text = self._line(question)
                 if text.lower() == _BACK:
                     return None
-                found = _reason_of(text, self._void_reasons)
+                found = _reason_of(text, self.void_reasons)
                 if found is not None:
                     return found
-                self._terminal.say(f"{text!r}: the plan has no such reason")
+                self.terminal.say(f"{text!r}: the plan has no such reason")
 
     # Asking ------------------------------------------------------------------------------------
 
@@ -133,34 +126,34 @@ class Person:
         """One of some words, or `stop`; an episode that `stays` is judged before the run ends."""
         all_words = (*words, _PAUSE, _STOP)
         shown = ", ".join(f"{word} (Enter)" if word == default else word for word in all_words)
-        question = f"{self._blinding.text(text)} [{shown}]"
-        with self._terminal.asking():
+        question = f"{self.blinding.text(text)} [{shown}]"
+        with self.terminal.asking():
             while True:
                 answer = _word_of(self._line(question), all_words, default)
                 if answer is None:
-                    self._terminal.say(f"please answer one of: {', '.join(all_words)}")
+                    self.terminal.say(f"please answer one of: {', '.join(all_words)}")
                 elif answer == _PAUSE:
                     self._pause()
                 elif answer == _STOP:
                     self.stopped_by = "the operator"
                     if not stays:
                         return answer
-                    self._terminal.say("the run ends after this answer")
+                    self.terminal.say("the run ends after this answer")
                 else:
                     return answer
 
     def _line(self, question: str) -> str:
         """Ask, and wait for a line while the robot is kept waiting safely."""
-        self._terminal.say(question, end=" ")
+        self.terminal.say(question, end=" ")
         while True:
             try:
-                line = self._terminal.line()
+                line = self.terminal.line()
             except TerminalGoneError as err:
                 self.stopped_by = "the end of its terminal"
                 raise InterruptedRunError(str(err)) from err
             if line is not None:
                 return line.strip()
-            self._poll()
+            self.poll()
 
     def _pause(self) -> None:
         """Wait until the person goes on; the guard keeps the robot closed."""
@@ -170,9 +163,9 @@ class Person:
                 text = self._line("paused, the robot stays still; Enter: go on")
                 if text.lower() in ("", "ready", "r", "go", "go on"):
                     return
-                self._terminal.say("Enter first, then stop, void or whatever else")
+                self.terminal.say("Enter first, then stop, void or whatever else")
         finally:
-            self._on_pause(start_ns, time.monotonic() - began)
+            self.on_pause(start_ns, time.monotonic() - began)
 
     def _leave_if_stopped(self) -> None:
         if self.stopped_by is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import Final
@@ -36,20 +36,20 @@ class Trace:
     dropped: int = 0
 
 
+@dataclass(slots=True)
 class Recordings:
     """Tells the recorder by events what to do, and waits until it says that it is done.
 
-    Args:
+    Attributes:
         link: Connection to the robot's graph.
         trial: The trial directory.
-        check: Raises if a process has died; called while waiting.
+        check_alive: Raises if a process has died; called while waiting.
     """
 
-    def __init__(self, link: RobotLink, trial: Path, check: Callable[[], None]) -> None:
-        self._link = link
-        self._trial = trial
-        self._check = check
-        self._open: str | None = None
+    link: RobotLink
+    trial: Path
+    check_alive: Callable[[], None]
+    _open: str | None = field(default=None, init=False)
 
     def connect(self, seconds: float) -> None:
         """Wait until the recorder is there.
@@ -67,7 +67,7 @@ class Recordings:
             RobotLostError: If the recorder does not answer.
             TrialDirectoryError: If it cannot write.
         """
-        self._link.event(event="start", episode_id=episode_id, uri=_uri(episode_id), **fields)
+        self.link.event(event="start", episode_id=episode_id, uri=_uri(episode_id), **fields)
         self._open = episode_id
         self._await(episode_id, "recording", _ANSWER_S)
 
@@ -80,10 +80,10 @@ class Recordings:
         """
         if self._open != episode_id:
             return None
-        self._link.event(event="end", episode_id=episode_id, **fields)
+        self.link.event(event="end", episode_id=episode_id, **fields)
         self._await(episode_id, "closed", _CLOSE_S)
         self._open = None
-        dropped = self._link.recorder.get("dropped") or {}
+        dropped = self.link.recorder.get("dropped") or {}
         return self._trace(episode_id, dropped=sum(int(count) for count in dropped.values()))
 
     def lacks(self, trace: Trace, **row: float) -> str | None:
@@ -96,7 +96,7 @@ class Recordings:
             row: Columns of its row.
         """
         try:
-            found = read_recorded(self._trial / trace.uri)
+            found = read_recorded(self.trial / trace.uri)
         except InputError as err:
             return f"cannot be read: {err}"
         return next(chain(found.denies(row, is_physical=True), found.lacks(row)), None)
@@ -107,11 +107,11 @@ class Recordings:
         Raises:
             TrialDirectoryError: If not; the message says why.
         """
-        status = self._link.recorder
+        status = self.link.recorder
         if self._open is None or self._open != status.get("episode_id"):
             return
         if status.get("state") == "error":
-            folder = self._trial / _uri(self._open)
+            folder = self.trial / _uri(self._open)
             raise TrialDirectoryError(f"{folder}: cannot be recorded: {status.get('reason')}")
 
     def forget(self) -> None:
@@ -120,16 +120,16 @@ class Recordings:
         It hears the events of before, and would wait for an episode to go on that nobody plays.
         """
         if self._open is not None:
-            self._link.event(event="end", episode_id=self._open, reason="the recorder died")
+            self.link.event(event="end", episode_id=self._open, reason="the recorder died")
         self._open = None
 
     def rescue(self, episode_id: str) -> Trace | None:
         """What can be kept of a bag whose recorder died; None if there is nothing."""
         self._open = None
-        if not (self._trial / _uri(episode_id)).is_dir():
+        if not (self.trial / _uri(episode_id)).is_dir():
             return None
         try:
-            restore(self._trial / _uri(episode_id))
+            restore(self.trial / _uri(episode_id))
         except InputError:
             return None
         return self._trace(episode_id, recovered=True)
@@ -138,17 +138,17 @@ class Recordings:
         uri = _uri(episode_id)
         return Trace(
             uri=uri,
-            sha256=trace_digest(self._trial / uri),
+            sha256=trace_digest(self.trial / uri),
             recovered=recovered,
             dropped=dropped,
         )
 
     def _state(self) -> str:
-        return str(self._link.recorder.get("state", ""))
+        return str(self.link.recorder.get("state", ""))
 
     def _await(self, episode_id: str, state: str, seconds: float) -> None:
         def is_there() -> bool:
-            status = self._link.recorder
+            status = self.link.recorder
             return status.get("episode_id") == episode_id and status.get("state") in (
                 state,
                 "error",
@@ -160,10 +160,10 @@ class Recordings:
 
     def _wait(self, is_there: Callable[[], bool], seconds: float) -> bool:
         def look() -> bool:
-            self._check()
+            self.check_alive()
             return is_there()
 
-        return self._link.wait(look, seconds)
+        return self.link.wait(look, seconds)
 
 
 def _uri(episode_id: str) -> str:
