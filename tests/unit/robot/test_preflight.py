@@ -20,7 +20,7 @@ from robo_eval.core.errors import CheckFailedError, PlanError
 from robo_eval_robot import preflight as module
 from robo_eval_robot import topics
 from robo_eval_robot.config import RobotConfig, parse_robot
-from robo_eval_robot.link import RobotLostError
+from robo_eval_robot.link import RobotLink, RobotLostError
 from robo_eval_robot.preflight import PreflightError, preflight
 from robo_eval_robot.snapshot import JointReading, Snapshot
 
@@ -139,6 +139,10 @@ class Robot:
         while self.latest.stamp_ns <= after_ns:
             self.step()
         return self.latest
+
+    state_patience_s, state_after, fresh = (
+        RobotLink.state_patience_s, RobotLink.state_after, RobotLink.fresh,
+    )  # fmt: skip
 
     def request(self, values: list[float]) -> None:
         self.requests += 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -52,7 +53,7 @@ def examine(
         Every check, in the order of the table.
     """
     checks = machine_checks(config, out)
-    with Hearing(config) as hearing:
+    with closing(Hearing(config)) as hearing:
         heard = hearing.listen(DISCOVERY_S, LISTEN_S)
         checks += state_checks(config, heard)
         checks += peer_checks(config, heard)

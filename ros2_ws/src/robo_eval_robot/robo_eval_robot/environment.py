@@ -137,7 +137,7 @@ class RosRobotEnv(gymnasium.Env[Any, Any]):
         if self._link.guard.state in STOPPED:
             self._stagehand.may_reset(self._link.guard.cause)
             self._link.reset()
-        state = self._adapter.state(self._fresh(since_ns), 0)
+        state = self._adapter.state(self._link.fresh(since_ns), 0)
         problem = self._adapter.check_start(state)
         if problem is not None:
             raise CheckFailedError(f"robot {self.config.name!r}: cannot start: {problem}")
@@ -155,7 +155,7 @@ class RosRobotEnv(gymnasium.Env[Any, Any]):
 
     def observe(self) -> Any:  # noqa: ANN401 - any space
         """What the policy would see now, without starting anything."""
-        return self._adapter.observation(self._adapter.state(self._fresh(), 0))
+        return self._adapter.observation(self._adapter.state(self._link.fresh(), 0))
 
     def start(self) -> Any:  # noqa: ANN401 - any space
         """Open the guard and give the first observation, which has just been measured.
@@ -169,7 +169,7 @@ class RosRobotEnv(gymnasium.Env[Any, Any]):
         self.timing = Timing(self._adapter.tick_s, self.config)
         self._tick = 0
         # The newest state may be almost a period old; an action must meet the tick it is for.
-        self._last = self._fresh()
+        self._last = self._link.fresh()
         self._is_running = True
         self.initial_state = self._adapter.state(self._last, 0)
         self.timing.observed(self._last)
@@ -222,24 +222,10 @@ class RosRobotEnv(gymnasium.Env[Any, Any]):
             if self._owns_link:
                 self._link.close()
 
-    def _fresh(self, after_ns: int = 0) -> Snapshot:
-        """A state that was measured from now on, and after a time of the driver's clock."""
-        newest = self._link.latest
-        if newest is not None:
-            after_ns = max(after_ns, newest.stamp_ns)
-        seconds = max(1.0, 10.0 * self.config.guard.state_age_s)
-        snapshot = self._link.next_snapshot(after_ns, seconds)
-        if snapshot is None:
-            raise RobotLostError(
-                f"robot {self.config.name!r}: no state for {seconds:g} s on"
-                f" {self.config.topic(self.config.state.joint_states)}"
-            )
-        return snapshot
-
     def _next_tick(self, last: Snapshot) -> Snapshot | None:
         """The state at the next control tick; None if the guard stopped the robot first."""
         due_ns = self._pace.next(last.stamp_ns)
-        deadline = self._link.listened_s + max(1.0, 10.0 * self.config.guard.state_age_s)
+        deadline = self._link.listened_s + self._link.state_patience_s
         while self._link.listened_s < deadline:
             snapshot = self._link.next_snapshot(due_ns, self._adapter.tick_s)
             if snapshot is not None:

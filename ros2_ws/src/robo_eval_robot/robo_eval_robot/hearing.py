@@ -6,27 +6,22 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final
 
-import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import PoseStamped, WrenchStamped
-from rclpy.context import Context
-from rclpy.executors import SingleThreadedExecutor
-from rclpy.node import Node
 from rclpy.qos import (
     DurabilityPolicy,
     HistoryPolicy,
     QoSProfile,
     ReliabilityPolicy,
 )
-from rclpy.signals import SignalHandlerOptions
 from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import Bool, Header
 
 from robo_eval_robot import topics
 from robo_eval_robot.config import RobotConfig
+from robo_eval_robot.process import Joined
 
 NODE: Final = "doctor"
 CLOCK: Final = "/clock"
@@ -122,7 +117,7 @@ def listened(config: RobotConfig) -> dict[str, tuple[Any, QoSProfile]]:
     return found
 
 
-class Hearing:
+class Hearing(Joined):
     """A node that only listens, to every publisher, whatever delivery it offers.
 
     Args:
@@ -130,43 +125,20 @@ class Hearing:
     """
 
     def __init__(self, config: RobotConfig) -> None:
-        self._config = config
-        self._context = Context()
-        rclpy.init(context=self._context, signal_handler_options=SignalHandlerOptions.NO)
         # Without its own rosout and parameter services nothing at all is published.
-        self._node = Node(
-            NODE,
-            context=self._context,
-            namespace=config.namespace,
-            enable_rosout=False,
-            start_parameter_services=False,
-        )
-        self._executor = SingleThreadedExecutor(context=self._context)
-        self._executor.add_node(self._node)
+        super().__init__(NODE, config, enable_rosout=False, start_parameter_services=False)
+        self._config = config
         self._heard = Heard()
         self._joints: deque[JointMessage] = deque(maxlen=_MOST)
         self._since = time.monotonic()
         for topic, (kind, _) in listened(config).items():
-            self._node.create_subscription(kind, topic, self._callback(topic, kind), _any(100))
+            self.node.create_subscription(kind, topic, self._callback(topic, kind), _any(100))
         estop = config.topic(config.guard.estop.topic)
         # Whoever keeps its last message sends it to those who ask for it only.
-        self._node.create_subscription(Bool, estop, self._on_estop, topics.latched(10))
-        self._node.create_subscription(
+        self.node.create_subscription(Bool, estop, self._on_estop, topics.latched(10))
+        self.node.create_subscription(
             DiagnosticArray, topics.SAFETY_STATE, self._on_guard, topics.latched(1)
         )
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._executor.shutdown(timeout_sec=0.5)
-        self._node.destroy_node()
-        rclpy.try_shutdown(context=self._context)
 
     def listen(self, first_s: float, then_s: float) -> Heard:
         """Wait for the first joint state, listen for a while, and look who is there.
@@ -200,7 +172,7 @@ class Hearing:
             self._executor.spin_once(timeout_sec=min(left, _SPIN_S))
 
     def _look_around(self) -> None:
-        config, node = self._config, self._node
+        config, node = self._config, self.node
         command = config.topic(config.controller.topic)
         policy = config.topic(topics.POLICY_COMMAND)
         # Plain, and of sessions, such as a run that is on.
@@ -240,10 +212,7 @@ class Hearing:
             values.append(message.data)
 
     def _on_guard(self, message: Any) -> None:  # noqa: ANN401 - a ROS message
-        for status in message.status:
-            if status.name == "guard":
-                values = {entry.key: entry.value for entry in status.values}
-                self._heard.guard = {"state": status.message, **values}
+        self._heard.guard = topics.guard_of(message) or self._heard.guard
 
 
 def _any(depth: int) -> QoSProfile:

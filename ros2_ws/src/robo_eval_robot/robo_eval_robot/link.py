@@ -12,12 +12,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
-import rclpy
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
-from rclpy.context import Context
-from rclpy.executors import SingleThreadedExecutor
-from rclpy.node import Node
-from rclpy.signals import SignalHandlerOptions
+from rclpy.qos import QoSProfile
 from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import Header, String
 from std_srvs.srv import SetBool, Trigger
@@ -29,7 +25,7 @@ from robo_eval_robot.config import RobotConfig
 from robo_eval_robot.doctor_peers import controller, takers_of
 from robo_eval_robot.doctor_state import why_silent
 from robo_eval_robot.hearing import Heard, endpoints_of
-from robo_eval_robot.process import choose_transport
+from robo_eval_robot.process import Joined, choose_transport
 from robo_eval_robot.snapshot import ImuReading, JointReading, Snapshot
 
 _HEARTBEAT_S: Final = 0.05
@@ -40,6 +36,7 @@ _QUIET_S: Final = 2.0
 _RECORDER_QUIET_S: Final = 5.0
 """The same of the recorder, which speaks twice a second unless its disk is slow."""
 _DRAIN_S: Final = 0.3
+_LEAST_PATIENCE_S: Final = 1.0
 _KEPT: Final = 64
 RUNNING: Final = "RUNNING"
 READY: Final = "READY"
@@ -86,7 +83,7 @@ class Trip:
     values: dict[str, str]
 
 
-class RobotLink:
+class RobotLink(Joined):
     """A node in the conductor's own process, spun only while it waits.
 
     Heartbeats go out from the same loop that waits for states, so a policy that hangs is silent,
@@ -103,11 +100,7 @@ class RobotLink:
     ) -> None:
         self.config: Final = config
         choose_transport()
-        self._context = Context()
-        rclpy.init(context=self._context, signal_handler_options=SignalHandlerOptions.NO)
-        self.node = Node(name, context=self._context, namespace=config.namespace, cli_args=session)
-        self._executor = SingleThreadedExecutor(context=self._context)
-        self._executor.add_node(self.node)
+        super().__init__(name, config, cli_args=session)
         self.guard = GuardReport()
         self.recorder: dict[str, Any] = {}
         self.patience_s = 0.0
@@ -151,22 +144,16 @@ class RobotLink:
             (node.create_subscription(kind, topic, callback, deep), callback)
             for kind, topic, callback in heard
         ]
-        node.create_subscription(
-            DiagnosticArray, topics.SAFETY_STATE, self._on_guard, topics.latched(1)
-        )
-        node.create_subscription(
-            Header, topics.GUARD_HEARTBEAT, lambda _: self._hear("guard"), topics.reliable(1)
-        )
-        node.create_subscription(
-            DiagnosticArray, topics.INCIDENTS, self._on_trip, topics.latched(50)
-        )
-        node.create_subscription(
-            DiagnosticArray, "/diagnostics", self._on_health, topics.reliable(10)
-        )
-        node.create_subscription(
-            String, topics.RECORDER_STATUS, self._on_recorder, topics.latched(1)
-        )
-        node.create_subscription(String, topics.EPISODE_EVENT, self._on_event, topics.latched(10))
+        told: list[tuple[Any, str, Callable[[Any], None], QoSProfile]] = [
+            (DiagnosticArray, topics.SAFETY_STATE, self._on_guard, topics.latched(1)),
+            (Header, topics.GUARD_HEARTBEAT, lambda _: self._hear("guard"), topics.reliable(1)),
+            (DiagnosticArray, topics.INCIDENTS, self._on_trip, topics.latched(50)),
+            (DiagnosticArray, "/diagnostics", self._on_health, topics.reliable(10)),
+            (String, topics.RECORDER_STATUS, self._on_recorder, topics.latched(1)),
+            (String, topics.EPISODE_EVENT, self._on_event, topics.latched(10)),
+        ]
+        for kind, topic, callback, qos in told:
+            node.create_subscription(kind, topic, callback, qos)
         self._services: dict[str, Any] = {
             name: node.create_client(kind, name)
             for name, kind in (
@@ -176,13 +163,6 @@ class RobotLink:
                 (topics.SAFETY_ENABLE, SetBool),
             )
         }
-
-    def close(self) -> None:
-        """Leave the graph; closing twice does nothing."""
-        if self._context.ok():
-            self._executor.shutdown(timeout_sec=0.5)
-            self.node.destroy_node()
-            rclpy.try_shutdown(context=self._context)
 
     # Waiting -----------------------------------------------------------------------------------
 
@@ -267,6 +247,30 @@ class RobotLink:
             if left <= 0.0:
                 return None
             self.spin(left)
+
+    @property
+    def state_patience_s(self) -> float:
+        """How long to wait for the next state, seconds."""
+        return max(_LEAST_PATIENCE_S, 10.0 * self.config.guard.state_age_s)
+
+    def state_after(self, after_ns: int) -> Snapshot:
+        """The newest state once one is stamped later than a time.
+
+        Raises:
+            RobotLostError: If none comes for long.
+        """
+        seconds = self.state_patience_s
+        snapshot = self.next_snapshot(after_ns, seconds)
+        if snapshot is None:
+            raise RobotLostError(
+                f"robot {self.config.name!r}: no state for {seconds:g} s on"
+                f" {self.config.topic(self.config.state.joint_states)}"
+            )
+        return snapshot
+
+    def fresh(self, after_ns: int = 0) -> Snapshot:
+        """A state that was measured from now on, and after a time of the driver's clock."""
+        return self.state_after(max(after_ns, self.latest.stamp_ns if self.latest else 0))
 
     def _catch_up(self) -> None:
         """Take all states that wait: the executor hands over one at a time."""
@@ -377,14 +381,9 @@ class RobotLink:
     # Guard and recorder ------------------------------------------------------------------------
 
     def _on_guard(self, message: DiagnosticArray) -> None:
-        for status in message.status:
-            if status.name == "guard":
-                values = {entry.key: entry.value for entry in status.values}
-                self.guard = GuardReport(
-                    state=values.get("state", status.message),
-                    cause=values.get("cause", ""),
-                    values=values,
-                )
+        if said := topics.guard_of(message):
+            cause = said.get("cause", "")
+            self.guard = GuardReport(state=said["state"], cause=cause, values=said)
 
     def has_judged(self, snapshot: Snapshot) -> bool:
         """Whether what the guard says of itself came after it had seen this state."""
@@ -397,10 +396,8 @@ class RobotLink:
             if (stamp_ns, status.name) in self._seen_trips:
                 continue
             self._seen_trips.add((stamp_ns, status.name))
-            values = {entry.key: entry.value for entry in status.values}
-            self.trips.append(
-                Trip(code=status.name, text=status.message, stamp_ns=stamp_ns, values=values)
-            )
+            values, text = topics.values_of(status), status.message
+            self.trips.append(Trip(code=status.name, text=text, stamp_ns=stamp_ns, values=values))
 
     def _on_health(self, message: DiagnosticArray) -> None:
         own = f"{self.config.namespace}/"

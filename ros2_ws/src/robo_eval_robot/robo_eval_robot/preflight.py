@@ -17,7 +17,6 @@ from robo_eval.log.files import write_atomically
 from robo_eval.log.notes import iso_time
 from robo_eval_robot import topics
 from robo_eval_robot.config import RobotConfig
-from robo_eval_robot.guard_ramp import Ramp
 from robo_eval_robot.link import RUNNING, STOPPED, RobotLink, RobotLostError
 from robo_eval_robot.preflight_motion import TOO_FAST, Aim, Push, Speeds, aims
 from robo_eval_robot.preflight_report import JointFinding, Report, StopFinding
@@ -39,7 +38,6 @@ _LATE: Final = (
 _FALLING: Final = ("mode", "position", "velocity", "acceleration")
 """What an axis that falls leads to, in the guard or in the driver."""
 _ASKED_FOR: Final = "operator_stop"
-_LEAST_PATIENCE_S: Final = 1.0
 _AT_ZERO_EFFORT: Final = (
     "A stop ends in efforts of zero: a vertical axis falls then, unless brakes or a gravity"
     " compensation below the guard hold it."
@@ -130,11 +128,10 @@ class _Flight:
         self._aims = aims(config)
         self._findings = {name: JointFinding(joint=name) for name in self._aims}
         self._still = config.guard.stop.standstill_velocity
-        self._patience_s = max(_LEAST_PATIENCE_S, 10.0 * config.guard.state_age_s)
         self._round_trips: list[float] = []
         self._pace = Pace(1.0 / config.control_rate_hz, config.state.rate_hz)
         self._speeds = Speeds()
-        self._last: Snapshot = self._fresh()
+        self._last: Snapshot = link.fresh()
         self._asked_s = time.monotonic()
         """When the last request was sent."""
         self.report = Report(
@@ -188,7 +185,7 @@ class _Flight:
             self._arrange()
         self._open()
         self._speeds = Speeds()
-        self._last = self._fresh()
+        self._last = self._link.fresh()
         start = {name: self._last.joints[name].position for name in self._aims}
         play(aim, Push(self._config, aim, start))
         self._close()
@@ -248,7 +245,7 @@ class _Flight:
         self._link.wait(lambda: self._link.guard.state in STOPPED, _SERVICE_S)
         if self._link.guard.cause != _ASKED_FOR:
             self._check_guard(moving=False)
-        deadline = time.monotonic() + within_s + self._patience_s
+        deadline = time.monotonic() + within_s + self._link.state_patience_s
         while not self._speeds.stand((aim.joint,), self._still) and time.monotonic() <= deadline:
             self._see()
         stop_s = (self._last.stamp_ns - began.stamp_ns) / 1e9
@@ -263,15 +260,15 @@ class _Flight:
                 f" promises, after a stop at {_quantity(abs(speed), aim)}: {more}, move more"
                 " slowly or allow more"
             )
-        ramp = Ramp(self._config.limited[aim.joint], start, speed)
-        expected = ramp.whole(1.0 / self._config.guard.cycle_hz) if is_ramped else (None, None)
+        limits = self._config.limited[aim.joint]
+        fast = min(abs(speed), limits.velocity)
         finding = StopFinding(
             asked=aim.slow,
             speed=abs(speed),
             stop_s=stop_s,
             distance=abs(self._last.joints[aim.joint].position - start),
-            expected_s=expected[0],
-            expected_distance=expected[1],
+            expected_s=limits.stop_s(fast) if is_ramped else None,
+            expected_distance=limits.stop_distance(fast, 0.0) if is_ramped else None,
         )
         self._findings[aim.joint].stops.append(finding)
         self._link.reset()
@@ -404,27 +401,9 @@ class _Flight:
     def _see(self) -> Snapshot:
         """Wait for the next state."""
         self._check()
-        snapshot = self._link.next_snapshot(self._last.stamp_ns, self._patience_s)
-        if snapshot is None:
-            raise self._lost()
-        self._last = snapshot
-        self._speeds.see(snapshot)
-        return snapshot
-
-    def _fresh(self) -> Snapshot:
-        """A state that was measured from now on."""
-        newest = self._link.latest
-        after_ns = newest.stamp_ns if newest is not None else 0
-        snapshot = self._link.next_snapshot(after_ns, self._patience_s)
-        if snapshot is None:
-            raise self._lost()
-        return snapshot
-
-    def _lost(self) -> RobotLostError:
-        topic = self._config.topic(self._config.state.joint_states)
-        return RobotLostError(
-            f"robot {self._config.name!r}: no state for {self._patience_s:g} s on {topic}"
-        )
+        self._last = self._link.state_after(self._last.stamp_ns)
+        self._speeds.see(self._last)
+        return self._last
 
     def _stands_within(self, seconds: float) -> bool:
         deadline = time.monotonic() + seconds

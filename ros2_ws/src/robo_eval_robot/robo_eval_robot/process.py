@@ -11,7 +11,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FrameType
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import rclpy
 from rclpy.context import Context
@@ -20,6 +20,7 @@ from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 
 from robo_eval.core.errors import TRACEBACK, RoboEvalError, said
+from robo_eval_robot.config import RobotConfig
 
 STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 PARENT: Final = "ROBO_EVAL_PARENT"
@@ -39,6 +40,30 @@ class Part(Protocol):
 
     def finish(self) -> None:
         """Say the last word: stop commands, closed files. The context is still valid."""
+
+
+class Joined:
+    """A node in somebody else's process, spun only while that waits for something.
+
+    Args:
+        name: Of the node.
+        robot: The robot, whose namespace it is in.
+        **options: Of `rclpy.node.Node`.
+    """
+
+    def __init__(self, name: str, robot: RobotConfig, **options: Any) -> None:  # noqa: ANN401
+        self._context = Context()
+        rclpy.init(context=self._context, signal_handler_options=SignalHandlerOptions.NO)
+        self.node = Node(name, context=self._context, namespace=robot.namespace, **options)
+        self._executor = SingleThreadedExecutor(context=self._context)
+        self._executor.add_node(self.node)
+
+    def close(self) -> None:
+        """Leave the graph; closing twice does nothing."""
+        if self._context.ok():
+            self._executor.shutdown(timeout_sec=0.5)
+            self.node.destroy_node()
+            rclpy.try_shutdown(context=self._context)
 
 
 def choose_transport() -> None:

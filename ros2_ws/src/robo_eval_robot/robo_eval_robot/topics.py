@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from typing import Final
+from typing import Any, Final
 
 from builtin_interfaces.msg import Time
 from rclpy.node import Node
@@ -67,6 +67,19 @@ def unheard(node: Node, topic: str) -> str:
         if each.qos_profile.reliability == ReliabilityPolicy.BEST_EFFORT:
             return f"{each.node_name} offers best effort; set its reliability to reliable"
     return ""
+
+
+def values_of(status: Any) -> dict[str, str]:  # noqa: ANN401 - a ROS message
+    """What a diagnostic status says, by key."""
+    return {entry.key: entry.value for entry in status.values}
+
+
+def guard_of(message: Any) -> dict[str, str]:  # noqa: ANN401 - a ROS message
+    """What `safety/state` says of the guard: its values and its `state`; empty if nothing."""
+    for status in message.status:
+        if status.name == "guard":
+            return {"state": status.message, **values_of(status)}
+    return {}
 
 
 def ns_of(stamp: Time) -> int:

@@ -112,18 +112,10 @@ class Listener:
             self._picture.sample(self._layout.tool(quantity, "norm"), now_ns, norm)
 
     def _on_guard(self, message: DiagnosticArray, now_ns: int) -> None:
-        for status in message.status:
-            if status.name != "guard":
-                continue
-            values = {entry.key: entry.value for entry in status.values}
-            state = values.get("state", status.message)
-            if self._picture.state("guard", now_ns, state):
-                cause = values.get("cause")
-                self._picture.say(
-                    now_ns,
-                    f"guard: {state}" + (f", {cause}" if cause else ""),
-                    is_bad=state in list(STOPPED),
-                )
+        said = topics.guard_of(message)
+        if said and self._picture.state("guard", now_ns, state := said["state"]):
+            cause = f", {said['cause']}" if said.get("cause") else ""
+            self._picture.say(now_ns, f"guard: {state}{cause}", is_bad=state in list(STOPPED))
 
     def _on_incident(self, message: DiagnosticArray, now_ns: int) -> None:
         stamp_ns = topics.ns_of(message.header.stamp)
