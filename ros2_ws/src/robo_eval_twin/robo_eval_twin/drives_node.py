@@ -9,7 +9,7 @@ import json
 import os
 import time
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,6 +27,7 @@ from robo_eval.core.errors import InputError
 from robo_eval_robot import topics
 from robo_eval_robot.config import Drive, RobotConfig
 from robo_eval_robot.parameters import declare
+from robo_eval_twin.body import Reading
 from robo_eval_twin.drives import Drives
 
 _BEAT_HZ: Final = 10.0
@@ -40,7 +41,54 @@ _FAULTS: Final = {
 """Parameters that anybody may set while it runs."""
 
 
-class DrivesNode:
+class Driver:
+    """What every stand-in publishes and hears as a robot's driver does.
+
+    Args:
+        context: ROS context.
+        config: The robot.
+        joints: Names of its joints.
+    """
+
+    def __init__(self, context: Context, config: RobotConfig, joints: Sequence[str]) -> None:
+        self.node = own = Node("twin", context=context, namespace=config.namespace)
+        # What a twin hides is no parameter: nobody is to see how it differs from the simulator.
+        declare(own, config, "control_rate_hz", "controller", "state")
+        self._joints = list(joints)
+        self._states = own.create_publisher(
+            JointState, config.state.joint_states, topics.reliable(10)
+        )
+        self._beats = own.create_publisher(Header, topics.DRIVER_HEARTBEAT, topics.reliable(1))
+        own.create_subscription(
+            Float64MultiArray, config.controller.topic, self._hear, topics.reliable(1)
+        )
+
+    @property
+    def is_over(self) -> bool:
+        """A robot does not end by itself."""
+        return False
+
+    def _hear(self, message: Float64MultiArray) -> None:
+        """Take a command."""
+        raise NotImplementedError
+
+    def _every(self, seconds: float, tick: Callable[[], None]) -> None:
+        # A steady clock: setting the wall clock must not make physics jump.
+        self.node.create_timer(seconds, tick, clock=Clock(clock_type=ClockType.STEADY_TIME))
+
+    def _say_joints(self, stamp: Any, measured: Reading | Drives) -> None:  # noqa: ANN401 - no stubs
+        self._states.publish(
+            JointState(
+                header=Header(stamp=stamp),
+                name=self._joints,
+                position=array("d", measured.position),
+                velocity=array("d", measured.velocity),
+                effort=array("d", measured.effort),
+            )
+        )
+
+
+class DrivesNode(Driver):
     """Publishes joint states and mode, follows commands, and writes down every tick.
 
     Args:
@@ -53,8 +101,8 @@ class DrivesNode:
     """
 
     def __init__(self, context: Context, config: RobotConfig, drive: Drive) -> None:
-        self.node = own = Node("twin", context=context, namespace=config.namespace)
-        declare(own, config, "control_rate_hz", "controller", "state")
+        super().__init__(context, config, config.commanded)
+        own = self.node
         for name, value in {"record": "", **_FAULTS}.items():
             own.declare_parameter(name, value)
         self._drives = Drives(config, drive)
@@ -69,10 +117,6 @@ class DrivesNode:
         self._ticks = self._away_ticks = 0
         self._is_pressed = False
         self._told = ""
-        self._states = own.create_publisher(
-            JointState, config.state.joint_states, topics.reliable(10)
-        )
-        self._beats = own.create_publisher(Header, topics.DRIVER_HEARTBEAT, topics.reliable(1))
         often = topics.latched(1)
         often.deadline = Duration(seconds=2.0 / _BEAT_HZ)  # so that who listens can ask for it
         self._estop = own.create_publisher(Bool, config.guard.estop.topic, often)
@@ -80,20 +124,12 @@ class DrivesNode:
         self._mode = own.create_publisher(String, mode.topic, topics.latched(1)) if mode else None
         self._health = own.create_publisher(DiagnosticArray, "/diagnostics", topics.reliable(10))
         own.create_subscription(
-            Float64MultiArray, config.controller.topic, self._hear, topics.reliable(1)
-        )
-        own.create_subscription(
             Float64MultiArray, "driver/hand", self._on_hand, topics.reliable(10)
         )
         self._serve()
         self._start_s = time.monotonic()
         self._beat()
-        own.create_timer(self._tick_s, self._tick, clock=Clock(clock_type=ClockType.STEADY_TIME))
-
-    @property
-    def is_over(self) -> bool:
-        """A robot does not end by itself."""
-        return False
+        self._every(self._tick_s, self._tick)
 
     def finish(self) -> None:
         """Nothing to say: a driver that dies is silent."""
@@ -189,15 +225,7 @@ class DrivesNode:
             self._advance()
         if self._away_ticks or self._ticks == before:
             return
-        self._states.publish(
-            JointState(
-                header=Header(stamp=self._stamp()),
-                name=list(self._drives.joints),
-                position=array("d", self._drives.position),
-                velocity=array("d", self._drives.velocity),
-                effort=array("d", self._drives.effort),
-            )
-        )
+        self._say_joints(self._stamp(), self._drives)
 
     def _advance(self) -> None:
         self._drives.tick(self._tick_s)

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
+from robo_eval.agents.kinematics import rotation_of
 from robo_eval.core.errors import InputError
 from robo_eval_robot.config import Perturbation
 from robo_eval_sim.novelty import Novelty
@@ -23,7 +24,7 @@ from robo_eval_sim.tasks.cartpole3d.layout import (
 )
 from robo_eval_sim.tasks.cartpole3d.motion import roll_pitch_yaw, turned
 from robo_eval_sim.tasks.cartpole3d.physics import Physics
-from robo_eval_twin.body import Array, Reading
+from robo_eval_twin.body import Reading
 
 _BRAKE_N_S_M: Final = 25.0
 _BRAKE_N: Final = 10.0
@@ -217,17 +218,5 @@ class Gantry:
             velocity=np.array([*velocity, *rates]),
             effort=np.array([*self._effort, 0.0, 0.0]),
             quat_xyzw=quat,
-            angular_velocity=rotation(quat).T @ in_world,
+            angular_velocity=rotation_of(quat).T @ in_world,
         )
-
-
-def rotation(quat_xyzw: Array) -> Array:
-    """Rotation matrix of a unit quaternion, shape (3, 3)."""
-    x, y, z, w = quat_xyzw
-    return np.array(
-        [
-            [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
-            [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
-            [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
-        ]
-    )

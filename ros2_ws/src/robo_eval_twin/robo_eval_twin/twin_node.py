@@ -8,43 +8,35 @@ from __future__ import annotations
 import json
 import sys
 import time
-from array import array
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from rclpy.clock import Clock
-from rclpy.clock_type import ClockType
 from rclpy.context import Context
-from rclpy.node import Node
-from sensor_msgs.msg import Imu, JointState
+from sensor_msgs.msg import Imu
 from std_msgs.msg import Bool, Float64MultiArray, Header, String
 
 from robo_eval.core import door
 from robo_eval.core.errors import InputError
 from robo_eval_robot import topics
 from robo_eval_robot.config import RobotConfig, Twin, read_robot
-from robo_eval_robot.parameters import declare
 from robo_eval_robot.process import run, take_precedence
 from robo_eval_twin.body import Body, Reading, body_of
-from robo_eval_twin.drives_node import DrivesNode
+from robo_eval_twin.drives_node import Driver, DrivesNode
 
 _HEARTBEAT_TICKS = 5
 _PRIORITY: Final = 20
 """Real-time priority: a driver goes before the guard, whose commands it could not use otherwise."""
 
 
-class TwinNode:
+class TwinNode(Driver):
     """Publishes what the body's sensors show every tick, and applies the commands it hears.
 
     Stamps lie on the grid of ticks, so that a message that was lost leaves a gap.
     """
 
     def __init__(self, context: Context, config: RobotConfig, kind: type[Body]) -> None:
-        self.node = Node("twin", context=context, namespace=config.namespace)
-        # What it hides is no parameter: nobody is to see how it differs from the simulator.
-        declare(self.node, config, "control_rate_hz", "controller", "state")
-        self._config = config
+        super().__init__(context, config, kind.joints)
         hidden = config.twin or Twin()
         timeout_s = config.controller.timeout_s if hidden.has_command_timeout else None
         self._body = kind(hidden.perturbation, timeout_s)
@@ -53,27 +45,14 @@ class TwinNode:
         self._ticks = 0
         self._start_ns = time.time_ns()
         own = self.node
-        self._states = own.create_publisher(
-            JointState, config.state.joint_states, topics.reliable(10)
-        )
         imu = config.state.imu
         self._imu = own.create_publisher(Imu, imu.topic, topics.reliable(10)) if imu else None
-        self._beats = own.create_publisher(Header, topics.DRIVER_HEARTBEAT, topics.reliable(1))
         self._estop = own.create_publisher(Bool, config.guard.estop.topic, topics.latched(1))
         self._estop.publish(Bool(data=False))
-        own.create_subscription(
-            Float64MultiArray, config.controller.topic, self._hear, topics.reliable(1)
-        )
         self._answers = own.create_publisher(String, topics.EPISODE_EVENT, topics.latched(10))
         own.create_subscription(String, topics.EPISODE_EVENT, self._on_event, topics.reliable(10))
         take_precedence(_PRIORITY)
-        # A steady clock: setting the wall clock must not make physics jump.
-        own.create_timer(kind.tick_s, self._tick, clock=Clock(clock_type=ClockType.STEADY_TIME))
-
-    @property
-    def is_over(self) -> bool:
-        """A robot does not end by itself."""
-        return False
+        self._every(kind.tick_s, self._tick)
 
     def finish(self) -> None:
         """Nothing to say: a twin that dies is silent, as a robot is."""
@@ -139,15 +118,7 @@ class TwinNode:
             return
         if self._imu is not None:
             self._imu.publish(_imu(stamp, self._body.imu_frame, reading))
-        self._states.publish(
-            JointState(
-                header=Header(stamp=stamp),
-                name=list(self._body.joints),
-                position=array("d", reading.position),
-                velocity=array("d", reading.velocity),
-                effort=array("d", reading.effort),
-            )
-        )
+        self._say_joints(stamp, reading)
 
 
 def _imu(stamp: Any, frame: str, reading: Reading) -> Imu:  # noqa: ANN401 - a message without stubs
