@@ -183,7 +183,7 @@ def words() -> Iterator[str]:
 
     for module in (
         "robo_eval.core.kinds", "robo_eval_incidents.words", "robo_eval_incidents.accounts",
-        "robo_eval_robot.guard_state", "robo_eval_robot.guard_checks", "robo_eval_robot.recording",
+        "robo_eval_robot.guard", "robo_eval_robot.guard_checks", "robo_eval_robot.recording",
     ):  # fmt: skip
         for name, kind in vars(importlib.import_module(module)).items():
             if isinstance(kind, type) and issubclass(kind, enum.Enum) and kind.__module__ == module:

@@ -19,10 +19,9 @@ from robo_eval.log.bag_writer import BagWriter
 from robo_eval.log.cdr import Template
 from robo_eval_incidents.capture import capture
 from robo_eval_robot.config import RobotConfig, parse_robot
-from robo_eval_robot.guard import Guard
+from robo_eval_robot.guard import Guard, Reaction
 from robo_eval_robot.guard_checks import Request
 from robo_eval_robot.guard_replay import Outcome, replay
-from robo_eval_robot.guard_state import Reaction
 from robo_eval_robot.guard_watch import JointSample
 
 S = 10**9

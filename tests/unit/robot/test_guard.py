@@ -12,10 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from robo_eval_robot.config import RobotConfig, parse_robot
-from robo_eval_robot.guard import WITHHOLD_S, Guard
+from robo_eval_robot.guard import WITHHOLD_S, Answer, Guard, GuardState, Reaction
 from robo_eval_robot.guard_checks import Code, Request, Violation
-from robo_eval_robot.guard_gauges import gauges
-from robo_eval_robot.guard_state import Answer, GuardState, Reaction
+from robo_eval_robot.guard_messages import gauges
 from robo_eval_robot.guard_watch import JointSample
 
 JOINTS = ("slide", "turn")

@@ -7,9 +7,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from robo_eval.core.plan import OTHER_AUTHOR
-from robo_eval_robot.guard_author import Origin
+from robo_eval_robot.guard import GuardState, Reaction
 from robo_eval_robot.guard_checks import Code, Request
-from robo_eval_robot.guard_state import GuardState, Reaction
+from robo_eval_robot.guard_peers import Origin
 from tests.unit.robot.test_guard import JOINTS, PERIOD_S, Bench
 
 ASKED = {"policy": (0.25, 0.0), "stray": (-0.25, 0.0)}

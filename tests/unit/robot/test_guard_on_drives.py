@@ -18,9 +18,8 @@ from hypothesis import strategies as st
 import robo_eval_twin
 from robo_eval.core.errors import InputError
 from robo_eval_robot.config import RobotConfig, parse_robot
-from robo_eval_robot.guard import Guard
+from robo_eval_robot.guard import Answer, Guard, GuardState, Reaction
 from robo_eval_robot.guard_checks import Code, Request
-from robo_eval_robot.guard_state import Answer, GuardState, Reaction
 from robo_eval_robot.guard_watch import JointSample
 from robo_eval_twin.drives import Drives, Mode
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from robo_eval.core.errors import InputError
 from robo_eval_robot.config import Limits, RobotConfig, parse_robot
+from robo_eval_robot.guard import GuardState
 from robo_eval_robot.guard_checks import Code
-from robo_eval_robot.guard_state import GuardState
 from robo_eval_robot.guard_stop import Ramp
 from robo_eval_robot.guard_watch import SpeedChange
 from tests.unit.robot.test_guard import (

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Final
 
 from robo_eval.core import door
 from robo_eval_robot.config import RobotConfig
-from robo_eval_robot.guard_author import Author, Origin
 from robo_eval_robot.guard_checks import Code, Request, RequestCheck, Violation, too_long
-from robo_eval_robot.guard_peers import Peers
-from robo_eval_robot.guard_state import MOVING, STOPPED, Answer, Counts, GuardState, Reaction
+from robo_eval_robot.guard_peers import Author, Origin, Peers
 from robo_eval_robot.guard_stop import StopMotion
-from robo_eval_robot.guard_watch import (
-    JointSample,
-    JointWatch,
-    workspace_watch,
-    wrench_watch,
-)
+from robo_eval_robot.guard_watch import JointSample, JointWatch, workspace_watch, wrench_watch
 
 WITHHOLD_S: Final = 2.0
 """Commands are withheld on request for this long beyond the driver's own timeout."""
@@ -27,6 +22,60 @@ OVERRUN_PERIODS: Final = 10
 _MOST_EVENT_CHARACTERS: Final = 65_536
 _UNKNOWN: Final = Origin()
 _MOVES: Final = Violation(code=Code.NO_STANDSTILL, message="The robot does not stand.")
+
+
+class GuardState(StrEnum):
+    """What the guard is doing."""
+
+    INIT = "INIT"
+    """Something is unknown or wrong: nothing is passed on, and motion cannot be enabled."""
+    READY = "READY"
+    """All is well; nothing is passed on until motion is enabled."""
+    RUNNING = "RUNNING"
+    """Requests are passed on."""
+    WITHHELD = "WITHHELD"
+    """Nothing is sent, to see that the driver stops by itself."""
+    PROTECTIVE_STOP = "PROTECTIVE_STOP"
+    """Stopped for a cause, until a reset."""
+    ESTOP = "ESTOP"
+    """The emergency stop was pressed; until it is released and a reset."""
+
+
+MOVING: Final = frozenset({GuardState.RUNNING, GuardState.WITHHELD})
+STOPPED: Final = frozenset({GuardState.PROTECTIVE_STOP, GuardState.ESTOP})
+
+
+@dataclass(slots=True)
+class Reaction:
+    """What has to be done now, in this order."""
+
+    command: tuple[float, ...] | None = None
+    """To publish for the controller."""
+    power_off: bool = False
+    """Whether to ask the driver to remove power."""
+    incidents: list[Violation] = field(default_factory=list)
+    """To report."""
+    stopped: bool = False
+    """Whether a stop began."""
+
+
+@dataclass(slots=True)
+class Answer:
+    """What a service says, and what has to be done."""
+
+    success: bool
+    message: str
+    reaction: Reaction = field(default_factory=Reaction)
+
+
+@dataclass(slots=True)
+class Counts:
+    """Requests since the guard was started."""
+
+    requests: int = 0
+    passed: int = 0
+    clamped: int = 0
+    refused: int = 0
 
 
 class Guard:

@@ -1,18 +1,17 @@
-"""How the guard's state and its incidents look as ROS messages."""
+"""How the guard's state, its limits and its incidents look as ROS messages."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 
 from robo_eval_robot.config import RobotConfig
-from robo_eval_robot.guard import Guard
-from robo_eval_robot.guard_checks import Violation
-from robo_eval_robot.guard_gauges import Gauge, gauges
-from robo_eval_robot.guard_state import GuardState
+from robo_eval_robot.guard import Guard, GuardState
+from robo_eval_robot.guard_checks import Code, Violation
 from robo_eval_robot.topics import time_of
 
 _LEVELS: Final = {
@@ -23,6 +22,59 @@ _LEVELS: Final = {
     GuardState.PROTECTIVE_STOP: DiagnosticStatus.ERROR,
     GuardState.ESTOP: DiagnosticStatus.ERROR,
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Gauge:
+    """One limit and what is measured."""
+
+    name: str
+    """`cart_x velocity`, `state_age`."""
+    value: float | None
+    """None if it is not measured, or not at this time."""
+    low: float
+    high: float
+    unit: str
+
+    @property
+    def is_within(self) -> bool:
+        """Whether the limit holds; also if nothing is measured."""
+        return self.value is None or self.low <= self.value <= self.high
+
+
+def gauges(robot: RobotConfig, guard: Guard, now: float) -> Iterator[Gauge]:
+    """Every limit of a robot, in a fixed order.
+
+    Args:
+        robot: The robot.
+        guard: What guards it.
+        now: Monotonic time, s.
+    """
+    for name, limits in robot.limited.items():
+        position = guard.joints.positions.get(name)
+        yield Gauge(f"{name} position", position, limits.low, limits.high, limits.unit)
+        for code, value, limit, unit in guard.joints.magnitudes(name):
+            yield Gauge(f"{name} {code}", value, -limit, limit, unit)
+    for point in guard.points:
+        for name, (code, low, high, unit) in point.quantities.items():
+            label = f"{code} {name}" if code is Code.WORKSPACE else str(code)
+            yield Gauge(label, point.values.get(name), low, high, unit)
+    yield from _ages(robot, guard, now)
+
+
+def _ages(robot: RobotConfig, guard: Guard, now: float) -> Iterator[Gauge]:
+    config, peers = robot.guard, guard.peers
+    yield Gauge(Code.STATE_AGE, guard.joints.age_s(now), 0.0, config.state_age_s, "s")
+    if config.driver_heartbeat_s is not None:
+        age_s = peers.driver_age_s(now)
+        yield Gauge(Code.DRIVER_HEARTBEAT, age_s, 0.0, config.driver_heartbeat_s, "s")
+    acts = guard.state is GuardState.RUNNING
+    ages_s = peers.policy_ages_s(now)
+    for code, limit_s in (
+        (Code.COMMAND_AGE, config.command_age_s),
+        (Code.POLICY_HEARTBEAT, config.policy_heartbeat_s),
+    ):
+        yield Gauge(code, ages_s[code] if acts else None, 0.0, limit_s, "s")
 
 
 def state_message(robot: RobotConfig, guard: Guard, *, last_stop_ns: int | None, now: float) -> Any:  # noqa: ANN401 - a ROS message

@@ -26,12 +26,11 @@ from std_srvs.srv import SetBool, Trigger
 from robo_eval.core.errors import InputError
 from robo_eval_robot import topics
 from robo_eval_robot.config import RobotConfig, read_robot
-from robo_eval_robot.guard import Guard
-from robo_eval_robot.guard_author import Author, Origin
+from robo_eval_robot.guard import MOVING, Answer, Guard, Reaction
 from robo_eval_robot.guard_checks import Request
 from robo_eval_robot.guard_messages import health_message, incident_message, state_message
 from robo_eval_robot.guard_passing import Passing
-from robo_eval_robot.guard_state import MOVING, Answer, Reaction
+from robo_eval_robot.guard_peers import Author, Origin
 from robo_eval_robot.guard_watch import JointSample
 from robo_eval_robot.parameters import declare
 from robo_eval_robot.process import run, take_precedence

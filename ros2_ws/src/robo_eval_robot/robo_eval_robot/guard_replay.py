@@ -25,9 +25,8 @@ from robo_eval_robot.config import (
     SAFETY_STATE,
     RobotConfig,
 )
-from robo_eval_robot.guard import Guard
+from robo_eval_robot.guard import MOVING, STOPPED, Guard, GuardState, Reaction
 from robo_eval_robot.guard_checks import Code, Request
-from robo_eval_robot.guard_state import MOVING, STOPPED, GuardState, Reaction
 from robo_eval_robot.guard_watch import JointSample
 
 UNSEEN: Final = (

@@ -25,7 +25,7 @@ from robo_eval.core.errors import MissingExtraError, pip_install
 from robo_eval.log.directory import TrialDirectory
 from robo_eval_robot import topics
 from robo_eval_robot.config import RobotConfig, read_robot
-from robo_eval_robot.guard_state import STOPPED
+from robo_eval_robot.guard import STOPPED
 from robo_eval_robot.process import run
 from robo_eval_robot.recorder import Swept, sensor
 from robo_eval_robot.view_layout import Layout, Source

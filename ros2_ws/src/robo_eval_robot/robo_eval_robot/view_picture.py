@@ -15,7 +15,7 @@ import numpy as np
 import rerun as rr
 import rerun.blueprint as rrb
 
-from robo_eval_robot.guard_state import GuardState
+from robo_eval_robot.guard import GuardState
 from robo_eval_robot.view_layout import Group, Layout, Plot, Source
 
 APPLICATION: Final = "robo-eval"
