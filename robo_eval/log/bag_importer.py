@@ -25,7 +25,8 @@ from robo_eval.log.bag_window import Window
 from robo_eval.log.column_map import SCORES, Conversion
 from robo_eval.log.directory import TRACES, TrialDirectory
 from robo_eval.log.files import PART_SUFFIX, explained
-from robo_eval.log.import_row import ImportedRow, RowMaker, never_set, put
+from robo_eval.log.import_row import RowMaker, never_set
+from robo_eval.log.import_score import ImportedRow
 from robo_eval.log.import_trial import check_new, plan_of_import, write_trial
 from robo_eval.log.place import nearest_existing
 from robo_eval.log.trace_folder import copy_files
@@ -171,14 +172,6 @@ def _names(bags: Sequence[Bag]) -> dict[Path, str]:
     return names
 
 
-@dataclass(slots=True)
-class _Taken:
-    """The values of one episode while they are read."""
-
-    values: dict[str, Any] = field(default_factory=dict)
-    sources: dict[str, str] = field(default_factory=dict)
-
-
 class _Reader:
     """Turns bags into rows, and puts their traces ready."""
 
@@ -244,25 +237,25 @@ class _Reader:
         where = str(bag.bag.path)
         if window.number:
             where += f": episode {window.number}"
-        taken = _Taken()
-        self.maker.add_constants(where, taken.values)
-        self._add_folder(where, bag.bag, taken)
+        row = ImportedRow(where)
+        self.maker.add_constants(row)
+        self._add_folder(row, bag.bag)
         stopped = self._stopped(where, content, window)
-        self._add_columns(where, content, window, taken, stopped)
-        values = taken.values
+        self._add_columns(row, content, window, stopped)
+        values = row.values
         if values.get("episode_id") is None:
             values["episode_id"] = self._id(where, bag.bag, window, values)
-            taken.sources["episode_id"] = "id"
+            row.sources["episode_id"] = "id"
         _check_id(where, values["episode_id"])
         path = bag.bag.path.absolute()
         known = [str(path.parent / bag.bag.name), *([] if path.is_dir() else [str(path.parent)])]
-        self.maker.complete(where, values, taken.sources, () if window.number else known)
+        self.maker.add_outcomes(row, () if window.number else known)
         if bag.is_recovered:
             values["recovered"] = True
             if content.may_be_cut(window):
                 _add_lost(values, stopped)
-        self._add_computed(where, content, window, values)
-        row = self.maker.row(where, values, taken.sources, stopped=stopped)
+        self._add_computed(row, content, window)
+        self.maker.fill_in(row, stopped=stopped)
         self.rows.append(row)
         if bag.is_recovered:
             self.lost[values["episode_id"]] = bag.lost
@@ -299,7 +292,7 @@ class _Reader:
 
     # Values ------------------------------------------------------------------------------------
 
-    def _add_folder(self, where: str, bag: Bag, taken: _Taken) -> None:
+    def _add_folder(self, row: ImportedRow, bag: Bag) -> None:
         folder = self._map.folder
         if folder is None:
             return
@@ -310,26 +303,21 @@ class _Reader:
         match = pattern.fullmatch(name)
         if match is None:
             raise InputError(
-                f"{where}: the name {name!r} does not match {pattern.pattern!r} (folder of the"
+                f"{row.where}: the name {name!r} does not match {pattern.pattern!r} (folder of the"
                 f" topic map {self._map.path}); change the pattern, or leave the bag out"
             )
         for ours, text in match.groupdict().items():
-            place = f"{where}: {ours} in its name (folder of the topic map)"
+            place = f"{row.where}: {ours} in its name (folder of the topic map)"
             source = Conversion(values=folder.values.get(ours, {}))
-            taken.sources[ours] = ours
-            put(taken.values, ours, self.maker.value(place, ours, source, text or ""))
+            row.sources[ours] = ours
+            self.maker.add(row, place, ours, source, text or "")
 
     def _add_columns(
-        self,
-        where: str,
-        content: BagContent,
-        window: Window,
-        taken: _Taken,
-        stopped: EndReason | None,
+        self, row: ImportedRow, content: BagContent, window: Window, stopped: EndReason | None
     ) -> None:
         for ours, column in self._map.columns.items():
-            place = f"{where}: {column.field.text} (columns.{ours} of the topic map)"
-            taken.sources[ours.partition(".")[0]] = column.field.text
+            place = f"{row.where}: {column.field.text} (columns.{ours} of the topic map)"
+            row.sources[ours.partition(".")[0]] = column.field.text
             may_be_cut = content.may_be_cut(window)
             if may_be_cut and ours in SCORES:
                 # Silence is a default in a whole recording; of this one the end is missing.
@@ -343,7 +331,7 @@ class _Reader:
                     f"{place}: no message says it{content.too_short(column.field)}; give it a"
                     " default if it may be absent"
                 )
-            put(taken.values, ours, self.maker.value(place, ours, column, text))
+            self.maker.add(row, place, ours, column, text)
 
     def _stopped(self, where: str, content: BagContent, window: Window) -> EndReason | None:
         found = [
@@ -357,9 +345,8 @@ class _Reader:
         ]
         return found[0] if found else None
 
-    def _add_computed(
-        self, where: str, content: BagContent, window: Window, values: dict[str, Any]
-    ) -> None:
+    def _add_computed(self, row: ImportedRow, content: BagContent, window: Window) -> None:
+        values = row.values
         values.setdefault("start_ns", window.first_ns)
         if began := never_set(values):
             content.remarks[window.number].append(
@@ -369,7 +356,7 @@ class _Reader:
         values.setdefault("ticks", content.ticks(window))
         # Where there is no physical robot, none is exposed.
         if values["side"] is Side.REAL and "exposure_s" not in values:
-            place = f"{where}: exposure of the topic map"
+            place = f"{row.where}: exposure of the topic map"
             values["exposure_s"] = content.motion_s(place, window)
         if self._measure is None:
             return
@@ -404,8 +391,7 @@ class _Reader:
 
 def _add_lost(values: dict[str, Any], stopped: EndReason | None) -> None:
     """What a bag that was cut short is silent about was lost: no success, and no failure."""
-    told = ("success", "end_reason", "quality")
-    if stopped is None and all(values.get(name) is None for name in told):
+    if stopped is None and all(values.get(name) is None for name in SCORES):
         values["end_reason"] = EndReason.LOST
         values.setdefault("end_detail", "the recording was cut short before the outcome")
 

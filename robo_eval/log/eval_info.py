@@ -22,7 +22,8 @@ from robo_eval.log.bag_value import cell_of
 from robo_eval.log.column_map import ImportMap, OurColumn, Source, Whole
 from robo_eval.log.directory import TrialDirectory
 from robo_eval.log.files import explained
-from robo_eval.log.import_row import ImportedRow, RowMaker
+from robo_eval.log.import_row import RowMaker
+from robo_eval.log.import_score import ImportedRow
 from robo_eval.log.import_trial import check_new, plan_of_import, write_trial
 
 _USUAL: Final = {
@@ -127,7 +128,6 @@ def _row(
                 f" {cells['seed']}; leave start_seed out"
             )
     own = {ours: source for ours, source in usual if cells.get(source.column) is not None}
-    values = {"episode_id": name}
 
     def text_of(_ours: str, source: Source) -> str:
         column = source.column
@@ -135,8 +135,9 @@ def _row(
             raise InputError(f"{where}: {unknown_name('column', column, cells)}")
         return cell_of(f"{where}, column {column!r}", cells[column], source.values)
 
-    sources = maker.add_columns(where, values, own | mapping.columns, text_of)
-    return maker.row_of(where, values, sources, names=[str(number)])
+    row = ImportedRow(where, {"episode_id": name})
+    maker.add_columns(row, own | mapping.columns, text_of)
+    return maker.finish(row, names=[str(number)])
 
 
 def _evaluated(source: Path, data: bytes) -> Iterator[Played]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import lru_cache
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
 from robo_eval.core.canonical import digest
-from robo_eval.core.episode import QUALITY_DECIMALS, Episode
+from robo_eval.core.episode import QUALITY_DECIMALS
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import Arm, Difficulty, EndReason, FaultBy, Profile, Side
 from robo_eval.core.names import unknown_name
@@ -28,7 +27,7 @@ from robo_eval.log.column_map import (
     ImportMap,
     Source,
 )
-from robo_eval.log.import_score import complete_score, wrong
+from robo_eval.log.import_score import ImportedRow, complete_score
 from robo_eval.log.outcomes import Outcomes
 from robo_eval.log.provenance import software
 from robo_eval.log.rows import cells_of
@@ -69,25 +68,6 @@ def start_of(name: str) -> Start:
     """
     # As many digits as a float tells apart, since tables with gaps hold seeds as floats.
     return Start(int(digest(name)[:13], 16), name)
-
-
-@dataclass(frozen=True, slots=True)
-class ImportedRow:
-    """The values of one episode by our columns, and where they are from."""
-
-    where: str
-    values: dict[str, Any]
-
-    def episode(self, plan_digest: str) -> Episode:
-        """The episode they are.
-
-        Raises:
-            InputError: If they contradict each other.
-        """
-        try:
-            return Episode(plan_digest=plan_digest, **self.values)
-        except InputError as err:
-            raise InputError(f"{self.where}: {err}") from err
 
 
 class RowMaker:
@@ -157,39 +137,34 @@ class RowMaker:
             return self._entry(base, source, text)
         return text if KINDS[base] is Kind.TEXT else self._amount(base, source, text)
 
-    def complete(
-        self,
-        where: str,
-        values: dict[str, Any],
-        sources: dict[str, str],
-        names: Sequence[str] = (),
-    ) -> None:
+    def add(self, row: ImportedRow, place: str, ours: str, source: Conversion, text: str) -> None:
+        """Set one of our columns to what a text stands for; see `value`."""
+        _put(row.values, ours, self.value(place, ours, source, text))
+
+    def add_outcomes(self, row: ImportedRow, names: Sequence[str] = ()) -> None:
         """Add an id and what lies beside the recordings, and refuse what is said too little of.
 
         Args:
-            where: File and line, or bag, for error messages.
-            values: The values by our column; completed in place.
-            sources: Their column by ours; completed in place.
-            names: What else than its id the episode is known by.
+            row: The episode; completed in place.
+            names: What else than its id it is known by.
 
         Raises:
             InputError: If that cannot be read, or policy, task or side is missing.
         """
+        values = row.values
         if values.get("episode_id") is None:
             values["episode_id"] = f"row-{len(self._seen) + 1:06d}"
         for place, ours, source, text in self._outcomes.find([values["episode_id"], *names]):
-            sources[ours.partition(".")[0]] = source.column
-            put(values, ours, self.value(place, ours, source, text))
+            row.sources[ours.partition(".")[0]] = source.column
+            self.add(row, place, ours, source, text)
         for name in NEEDED:
             if values.get(name) is None:
-                raise InputError(f"{where}: {name} is missing; add it to the constants of the map")
+                raise InputError(
+                    f"{row.where}: {name} is missing; add it to the constants of the map"
+                )
 
-    def add_constants(self, where: str, values: dict[str, Any]) -> None:
+    def add_constants(self, row: ImportedRow) -> None:
         """Set what is the same in all rows.
-
-        Args:
-            where: File and line, or bag, for error messages.
-            values: The values by our column; completed in place.
 
         Raises:
             InputError: If it cannot be.
@@ -197,66 +172,50 @@ class RowMaker:
         if self._constants is None:
             self._constants = []
             for ours, text in self.map.constants.items():
-                place = f"{where}: constants.{ours} of the {self.map.WHAT[0]}"
+                place = f"{row.where}: constants.{ours} of the {self.map.WHAT[0]}"
                 self._constants.append((ours, self.value(place, ours, Constant(), text)))
         for ours, value in self._constants:
-            put(values, ours, value)
+            _put(row.values, ours, value)
 
     def add_columns(
         self,
-        where: str,
-        values: dict[str, Any],
+        row: ImportedRow,
         columns: Mapping[str, _Source],
         text_of: Callable[[str, _Source], str | None],
-    ) -> dict[str, str]:
+    ) -> None:
         """Set what a file with columns says of an episode, and what is the same in all rows.
 
         Args:
-            where: File and line, for error messages.
-            values: The values by our column; completed in place.
+            row: The episode; completed in place.
             columns: Where our columns come from.
             text_of: The text of a source for one of our columns, None if nothing says it.
-
-        Returns:
-            Their column by ours.
 
         Raises:
             InputError: If a text cannot be the value of its column.
         """
-        sources: dict[str, str] = {}
         for ours, source in columns.items():
-            name = sources[ours.partition(".")[0]] = source.name
+            name = row.sources[ours.partition(".")[0]] = source.name
             if (text := text_of(ours, source)) is not None:
-                put(values, ours, self.value(f"{where}, column {name!r}", ours, source, text))
-        self.add_constants(where, values)
-        return sources
+                self.add(row, f"{row.where}, column {name!r}", ours, source, text)
+        self.add_constants(row)
 
-    def row_of(
-        self,
-        where: str,
-        values: dict[str, Any],
-        sources: dict[str, str],
-        *,
-        names: Sequence[str] = (),
-        lost: str = "",
-    ) -> ImportedRow:
-        """The row of one episode of a file with columns.
+    def finish(self, row: ImportedRow, *, names: Sequence[str] = (), lost: str = "") -> ImportedRow:
+        """The row of one episode of a file with columns, after its columns were added.
 
         Args:
-            where: File and line, for error messages.
-            values: What is known of it; completed in place.
-            sources: Their column by ours; completed in place.
+            row: The episode; completed in place.
             names: What else than its id it is known by.
             lost: Why its recording cannot be read; where nothing else tells how it ended, it is
                 lost.
 
         Raises:
-            InputError: If this cannot be an episode; see `row`.
+            InputError: If this cannot be an episode; see `fill_in`.
         """
-        self.complete(where, values, sources, names)
-        if lost and all(values.get(name) is None for name in SCORES):
-            values.update(end_reason=EndReason.LOST, end_detail=lost)
-        return self.row(where, values, sources)
+        self.add_outcomes(row, names)
+        if lost and all(row.values.get(name) is None for name in SCORES):
+            row.values.update(end_reason=EndReason.LOST, end_detail=lost)
+        self.fill_in(row)
+        return row
 
     def leave_out(self, names: Sequence[str]) -> None:
         """Say of an episode, by its id and other names, that it was not asked for."""
@@ -289,47 +248,37 @@ class RowMaker:
                 " does not pair; starts that policies share are seeds: map seed with unit: name"
             )
 
-    def row(
-        self,
-        where: str,
-        values: dict[str, Any],
-        sources: Mapping[str, str],
-        *,
-        stopped: EndReason | None = None,
-    ) -> ImportedRow:
-        """The row of one episode: what is missing filled in, what contradicts itself refused.
+    def fill_in(self, row: ImportedRow, *, stopped: EndReason | None = None) -> None:
+        """Fill in what is missing of an episode, and refuse what contradicts itself.
 
         Args:
-            where: File and line, or bag, for error messages.
-            values: The values by our column; completed in place.
-            sources: Their column by ours.
+            row: The episode; completed in place.
             stopped: Why it was stopped from outside, which makes it no success.
 
         Raises:
             InputError: If this cannot be an episode, or is one that was there already.
         """
+        values = row.values
         name = values["episode_id"]
         if name in self._seen:
             what = f"{name!r} is in {self._seen[name]} already; an episode is logged once"
-            raise wrong(where, sources, "episode_id", what)
-        self._seen[name] = where.rpartition(": ")[2]
-        complete_score(where, values, sources, self.map, stopped=stopped)
-        self._check_attempt(where, values, sources)
+            raise row.wrong("episode_id", what)
+        self._seen[name] = row.where.rpartition(": ")[2]
+        complete_score(row, self.map, stopped=stopped)
+        self._check_attempt(row)
         values.setdefault("policy_digest", _policy_digest(self.sha256, values["policy"]))
         values.setdefault("software", f"imported by {software()}")
         values.setdefault("initial_state_source", "unknown")
         for name in _NOT_KNOWN:
             values.setdefault(name, None)
         if began := never_set(values):
-            self._undated.append(f"{where} says {began}")
+            self._undated.append(f"{row.where} says {began}")
         if values.get("exposure_s") is None:
             # Where there is no physical robot, none was exposed.
             values["exposure_s"] = None if values["side"] is Side.REAL else 0.0
         values["family"] = values.get("family") or values["task"]
-        row = ImportedRow(where, values)
         # The database would refuse it as well, but knows nothing of this file and its lines.
-        cells_of(row.episode(_NO_PLAN), where=where)
-        return row
+        cells_of(row.episode(_NO_PLAN), where=row.where)
 
     def _amount(self, base: str, source: Conversion, text: str) -> float:
         if base in SHARES:
@@ -361,10 +310,9 @@ class RowMaker:
             return float(self._read.number(text, source.unit, source.scale, is_share=True))
         return text
 
-    def _check_attempt(
-        self, where: str, values: Mapping[str, Any], sources: Mapping[str, str]
-    ) -> None:
+    def _check_attempt(self, row: ImportedRow) -> None:
         """Refuse a second attempt with a score at one episode: an episode counts once."""
+        values = row.values
         if values["quality"] is None:
             return
         name, attempt = values["episode_id"], values.get("attempt", 1)
@@ -372,7 +320,7 @@ class RowMaker:
         if base in self._scored:
             other, line = self._scored[base]
             what = f"{name!r} and {other!r} in {line} are both scored attempts at {base!r}"
-            raise wrong(where, sources, "attempt", f"{what}; an episode has one score")
+            raise row.wrong("attempt", f"{what}; an episode has one score")
         self._scored[base] = (name, self._seen[name])
 
 
@@ -401,7 +349,7 @@ def _word(column: str, text: str) -> str:
     return found if KINDS[column] is Kind.WORD else found.value
 
 
-def put(values: dict[str, Any], ours: str, value: Any) -> None:  # noqa: ANN401
+def _put(values: dict[str, Any], ours: str, value: Any) -> None:  # noqa: ANN401
     """Set the value of a column, or of an entry such as `costs.energy_j`."""
     base, _, entry = ours.partition(".")
     if isinstance(value, Start):

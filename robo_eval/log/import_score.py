@@ -1,14 +1,15 @@
-"""Success, quality and end reason of an imported episode, each from the others."""
+"""An imported episode: its values, and how success, quality and end reason follow from others."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from decimal import Decimal
 from math import ceil, floor
 from typing import Any, Final
 
-from robo_eval.core.episode import is_good_enough
+from robo_eval.core.episode import Episode, is_good_enough
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import EndReason
 from robo_eval.log.cells import UNITS, CellError, Reading
@@ -19,6 +20,36 @@ _MOST_TRIALS: Final = 1_000_000
 _FLOAT: Final = Decimal("1e-9")
 """How far a rate may be off that somebody computed."""
 _OF: Final = re.compile(r"(?P<successes>\d+)\s*(?:/|of)\s*(?P<trials>\d+)", re.ASCII)
+
+
+@dataclass(slots=True, eq=False)
+class ImportedRow:
+    """One episode while it is imported: its values, and where they are from.
+
+    Attributes:
+        where: File and line, or bag, for messages.
+        values: Its values, by our column.
+        sources: Their column, by ours.
+    """
+
+    where: str
+    values: dict[str, Any] = field(default_factory=dict)
+    sources: dict[str, str] = field(default_factory=dict)
+
+    def episode(self, plan_digest: str) -> Episode:
+        """The episode they are.
+
+        Raises:
+            InputError: If they contradict each other.
+        """
+        try:
+            return Episode(plan_digest=plan_digest, **self.values)
+        except InputError as err:
+            raise InputError(f"{self.where}: {err}") from err
+
+    def wrong(self, ours: str, what: str) -> InputError:
+        """What is wrong with one of our columns, by the name of theirs."""
+        return InputError(f"{self.where}, column {self.sources.get(ours) or ours!r}: {what}")
 
 
 def counts_of(
@@ -102,25 +133,13 @@ def _of_rate(text: str, n: int, read: Reading, source: Conversion, decimals: int
     )
 
 
-def wrong(where: str, sources: Mapping[str, str], ours: str, what: str) -> InputError:
-    """What is wrong with one of our columns, by the name of theirs."""
-    return InputError(f"{where}, column {sources.get(ours) or ours!r}: {what}")
-
-
 def complete_score(
-    where: str,
-    values: dict[str, Any],
-    sources: Mapping[str, str],
-    mapping: ImportMap,
-    *,
-    stopped: EndReason | None = None,
+    row: ImportedRow, mapping: ImportMap, *, stopped: EndReason | None = None
 ) -> None:
     """Success, quality and end reason, each from the others where it is missing.
 
     Args:
-        where: File and line, for error messages.
-        values: The values of one line by our column; completed in place.
-        sources: Their column by ours.
+        row: The episode; completed in place.
         mapping: Which quality counts as success, and what a success with interventions is.
         stopped: Why it was stopped from outside, if it was; it is no success then, whatever the
             rest says.
@@ -129,6 +148,7 @@ def complete_score(
         InputError: If it cannot be told whether the episode succeeded, or what is given
             contradicts itself.
     """
+    values = row.values
     if stopped is not None:
         _complete_stopped(values, stopped)
         return
@@ -144,17 +164,17 @@ def complete_score(
     if success is None and end is None:
         what = "whether it succeeded cannot be told from quality alone"
         remedy = "give success_quality, or say it in success or end_reason"
-        raise wrong(where, sources, "quality", f"{what}; {remedy}")
+        raise row.wrong("quality", f"{what}; {remedy}")
     if quality is None and success is not None:
         quality = 1.0 if success else 0.0
     if end is None:
         end = EndReason.SUCCESS if success else EndReason.FAILURE
-    _check_score(where, sources, success=success, quality=quality, end=end, threshold=threshold)
+    _check_score(row, success=success, quality=quality, end=end, threshold=threshold)
     if success and values.get("interventions"):
         if mapping.assisted_success == "refuse":
             what = f"is {values['interventions']}, but an assisted episode is never a success"
             remedy = f"set assisted_success: failure in the {mapping.WHAT[0]} to take such rows as"
-            raise wrong(where, sources, "interventions", f"{what}; {remedy} failures")
+            raise row.wrong("interventions", f"{what}; {remedy} failures")
         end, success = EndReason.FAILURE, False
         # A quality of theirs stays, as in scores of ours; one made of the success goes with it.
         quality = 0.0 if values.get("quality") is None else quality
@@ -172,22 +192,21 @@ def _complete_stopped(values: dict[str, Any], stopped: EndReason) -> None:
 
 
 def _check_score(
-    where: str,
-    sources: Mapping[str, str],
+    row: ImportedRow,
     *,
     success: bool | None,
     quality: float | None,
     end: EndReason,
     threshold: float | None,
 ) -> None:
-    scored = [name for name in ("success", "quality") if name in sources]
+    scored = [name for name in ("success", "quality") if name in row.sources]
     if not end.is_scored and quality is not None and not (success and "success" in scored):
         what = f"an episode that ended by {end.value!r} has no score"
         remedy = "leave the cell empty, or map the end to failure or to 'by the score'"
-        raise wrong(where, sources, scored[-1] if scored else "quality", f"{what}; {remedy}")
+        raise row.wrong(scored[-1] if scored else "quality", f"{what}; {remedy}")
     if success is not None and success != (end is EndReason.SUCCESS):
         what = f"success {success} contradicts end_reason {end.value!r}"
-        raise wrong(where, sources, "success", what)
+        raise row.wrong("success", what)
     if success is None or quality is None:
         return
     # All steps done and the task not is a failure of full quality.
@@ -198,4 +217,4 @@ def _check_score(
     else:
         return
     what = f"quality {quality:g} contradicts success {success}; {remedy}"
-    raise wrong(where, sources, "quality", what)
+    raise row.wrong("quality", what)

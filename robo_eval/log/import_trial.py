@@ -17,7 +17,8 @@ from robo_eval.core.kinds import Difficulty, Profile
 from robo_eval.core.plan import TrialPlan, parse_plan
 from robo_eval.log.directory import TrialDirectory
 from robo_eval.log.files import PART_SUFFIX, explained
-from robo_eval.log.import_row import ImportedRow, RowMaker
+from robo_eval.log.import_row import RowMaker
+from robo_eval.log.import_score import ImportedRow
 from robo_eval.log.store import EpisodeStore
 
 _BATCH: Final = 256

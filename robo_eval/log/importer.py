@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from robo_eval.core import door
 from robo_eval.core.canonical import file_digest
@@ -17,8 +17,8 @@ from robo_eval.log.column_map import COUNTED, ColumnMap, Source
 from robo_eval.log.csv_records import opened
 from robo_eval.log.directory import TrialDirectory
 from robo_eval.log.files import explained
-from robo_eval.log.import_row import ImportedRow, RowMaker
-from robo_eval.log.import_score import counts_of, decimals_of
+from robo_eval.log.import_row import RowMaker
+from robo_eval.log.import_score import ImportedRow, counts_of, decimals_of
 from robo_eval.log.import_trial import check_new, plan_of_import, write_trial
 
 
@@ -144,7 +144,7 @@ class _Reader:
     def _rows(self, where: str, part: _Part, cells: Sequence[str]) -> Iterator[ImportedRow]:
         """The rows a line stands for, of one policy where it has columns for each."""
         policy, columns, at = part
-        values: dict[str, Any] = {} if policy is None else {"policy": policy}
+        row = ImportedRow(where, {} if policy is None else {"policy": policy})
 
         def text_of(ours: str, _source: Source) -> str:
             if len(places := at[ours]) == 1:
@@ -153,18 +153,19 @@ class _Reader:
             between = " " if ours == "start_ns" else " / "
             return between.join(one for one in given if one not in self._map.missing)
 
-        sources = self.maker.add_columns(where, values, columns, text_of)
+        self.maker.add_columns(row, columns, text_of)
+        values = row.values
         name = values.get("episode_id")
         if policy is not None and name is not None:
             name = values["episode_id"] = f"{name}-{policy}"
         given_counts = {count: values.pop(count) for count in COUNTED if count in values}
         if not given_counts:
-            yield self.maker.row_of(where, values, sources)
+            yield self.maker.finish(row)
             return
         try:
             counts = counts_of(given_counts, self._map.reading, columns, self._decimals)
         except CellError as err:
-            named = " + ".join(sources[count] for count in given_counts if count in sources)
+            named = " + ".join(row.sources[count] for count in given_counts if count in row.sources)
             raise InputError(f"{where}, column {named!r}: {err}") from err
         if counts is None:
             self.uncounted += 1
@@ -176,4 +177,4 @@ class _Reader:
             own = {**values, "success": number <= successes}
             if name is not None:
                 own["episode_id"] = f"{name}-{number}"
-            yield self.maker.row_of(where, own, dict(sources))
+            yield self.maker.finish(ImportedRow(where, own, dict(row.sources)))

@@ -22,7 +22,8 @@ from robo_eval.log.cells import CellError
 from robo_eval.log.column_map import SCORES, ImportMap, OurColumn, Source
 from robo_eval.log.directory import TRACES, TrialDirectory
 from robo_eval.log.files import explained, write_atomically
-from robo_eval.log.import_row import ImportedRow, RowMaker
+from robo_eval.log.import_row import RowMaker
+from robo_eval.log.import_score import ImportedRow
 from robo_eval.log.import_trial import check_new, plan_of_import, write_trial
 from robo_eval.log.lerobot_set import LeRobotSet, Recorded
 from robo_eval.log.recorded import LINK
@@ -227,8 +228,9 @@ def _row(
         place = f"{where}, column {source.column!r}"
         return cell_of(place, _taken(place, ours, source.take, found), source.values)
 
-    sources = maker.add_columns(where, values, mapping.columns, text_of)
-    return maker.row_of(where, values, sources, names=[str(one.number)], lost=one.problem)
+    row = ImportedRow(where, values)
+    maker.add_columns(row, mapping.columns, text_of)
+    return maker.finish(row, names=[str(one.number)], lost=one.problem)
 
 
 def _values(column: str, one: Recorded, table: pa.Table) -> Values:
