@@ -22,7 +22,7 @@ from robo_eval.web.errors import NotFoundError
 from robo_eval_incidents.accounts import Accounts, User
 from robo_eval_incidents.database import IncidentLogError
 from robo_eval_incidents.kinds import View
-from robo_eval_incidents.lists import Filter, robots
+from robo_eval_incidents.lists import Filter, filtered, robots
 from robo_eval_incidents.log import IncidentLog
 from robo_eval_incidents.schema import INCIDENTS
 from robo_eval_incidents.state import Incident, RefusedError
@@ -188,20 +188,10 @@ class Site(deps.Site[User]):
         Raises:
             IncidentLogError: If it cannot be recorded; then the list must not be given.
         """
-        for incident_id in self._ever_critical():
-            incident = self.incident(incident_id)
-            counted = incident.counted
-            too_early = wanted.since_ns is not None and counted.latest_ns < wanted.since_ns
-            too_late = wanted.until_ns is not None and counted.happened_ns >= wanted.until_ns
-            if not too_early and not too_late:
-                self.note_view(session, incident, via)
-
-    def _ever_critical(self) -> list[str]:
-        """Incidents that are or were critical, whose report is here."""
-        query = select(INCIDENTS.c.id).where(
-            INCIDENTS.c.highest_severity == Severity.CRITICAL.value
-        )
-        return [incident_id for (incident_id,) in self.log.database.rows(query)]
+        worst = INCIDENTS.c.highest_severity
+        query = select(INCIDENTS.c.id).where(worst == Severity.CRITICAL.value)
+        for (incident_id,) in self.log.database.rows(filtered(query, wanted)):
+            self.note_view(session, self.incident(incident_id), via)
 
 
 Posted: TypeAlias = deps.Posted[User]

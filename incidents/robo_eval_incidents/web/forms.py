@@ -23,9 +23,11 @@ from robo_eval_incidents.kinds import (
     times_of,
 )
 from robo_eval_incidents.moments import field_again, field_time, time_of_field
+from robo_eval_incidents.record import Record
 from robo_eval_incidents.state import Incident
 from robo_eval_incidents.text import period_of, quantities_cell
-from robo_eval_incidents.words import Answer, Question
+from robo_eval_incidents.web.deps import Posted, Site
+from robo_eval_incidents.words import Answer, Question, Via
 
 _Body = TypeVar("_Body", bound=Body)
 
@@ -48,6 +50,22 @@ def record_id_of(fields: Fields) -> str:
     if not RECORD_ID.fullmatch(found):
         raise InputError("the form has no id; open the page again and send it from there")
     return found
+
+
+def file(site: Site, form: Posted, body: Body, incident: Incident | None = None) -> Record:
+    """Record what a form says, as whoever sent it.
+
+    Raises:
+        InputError: If it has no id, or may not be recorded; the message says why.
+        IncidentLogError: If the log cannot be written.
+    """
+    return site.log.file(
+        body,
+        by=form.user.name,
+        via=Via.WEB,
+        incident_id=None if incident is None else incident.incident_id,
+        record_id=record_id_of(form.fields),
+    )
 
 
 def report_of(fields: Fields) -> Report:

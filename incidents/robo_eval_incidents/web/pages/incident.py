@@ -52,7 +52,6 @@ from robo_eval_incidents.web.files import (
 )
 from robo_eval_incidents.web.permissions import check_record, may_record
 from robo_eval_incidents.web.plot import event_plot
-from robo_eval_incidents.words import Via
 
 router: Final = APIRouter(include_in_schema=False)
 _PLOTTED: Final = ".mcap"
@@ -99,17 +98,14 @@ def upload(request: Request, site: ThisSite, form: ThisUpload, incident_id: str)
     incident = site.incident(incident_id)
     check_record(form.user, Attachment, incident)
     try:
-        record_id = forms.record_id_of(form.fields)
+        forms.record_id_of(form.fields)  # before a file is kept for nothing
         if not form.files:
             raise InputError("files: choose a file")
         forms.body_of(Attachment, form.fields, evidence=_ANY)  # before a file is kept for it
         pieces = [kept_evidence(site.evidence, *one) for one in form.files]
         evidence = [one.model_dump(exclude_none=True) for one in pieces]
         body = forms.body_of(Attachment, form.fields, evidence=evidence)
-        site.log.file(
-            body, by=form.user.name, via=Via.WEB, incident_id=incident.incident_id,
-            record_id=record_id,
-        )  # fmt: skip
+        forms.file(site, form, body, incident)
     except InputError as err:
         return _again(request, site, form, incident, "upload", err)
     return go_to(request, f"/incidents/{incident.incident_id}?recorded={Attachment.kind}")
@@ -205,8 +201,7 @@ _FORMS: Final[dict[str, type[Body]]] = {
 
 
 def _file(site: Site, form: Posted, incident: Incident, kind: type[Body]) -> None:
-    record_id = forms.record_id_of(form.fields)
-    if _is_corrected(form, incident, record_id):
+    if _is_corrected(form, incident, forms.record_id_of(form.fields)):
         return
     body: Body
     if kind is Correction:
@@ -216,13 +211,7 @@ def _file(site: Site, form: Posted, incident: Incident, kind: type[Body]) -> Non
         body = forms.body_of(kind, form.fields, evidence=[evidence.model_dump(exclude_none=True)])
     else:
         body = forms.body_of(kind, form.fields | _doubled(site, form.fields))
-    site.log.file(
-        body,
-        by=form.user.name,
-        via=Via.WEB,
-        incident_id=incident.incident_id,
-        record_id=record_id,
-    )
+    forms.file(site, form, body, incident)
 
 
 def _doubled(site: Site, fields: dict[str, str]) -> dict[str, str]:

@@ -13,11 +13,9 @@ from robo_eval.web.templating import go_to, render
 from robo_eval_incidents.hours import Finding, find_time, speaking_against
 from robo_eval_incidents.kinds import Nil, Report
 from robo_eval_incidents.moments import field_time
-from robo_eval_incidents.record import Record
 from robo_eval_incidents.web import forms
 from robo_eval_incidents.web.deps import Person, Posted, Session, Site, ThisForm, ThisSite
 from robo_eval_incidents.web.permissions import check_record
-from robo_eval_incidents.words import Via
 
 router: Final = APIRouter(include_in_schema=False)
 _SHIFT_NS: Final = 8 * 3_600 * 10**9
@@ -35,7 +33,7 @@ def report(request: Request, site: ThisSite, form: ThisForm) -> Response:
     """Record an incident."""
     check_record(form.user, Report)
     try:
-        record = _file(site, form, forms.report_of(form.fields))
+        record = forms.file(site, form, forms.report_of(form.fields))
     except InputError as err:
         return _again(request, site, form, "report.html.j2", err)
     return go_to(request, f"/incidents/{record.record_id}?recorded=report")
@@ -55,7 +53,7 @@ def report_nil(request: Request, site: ThisSite, form: ThisForm) -> Response:
     """Record a shift without incidents."""
     check_record(form.user, Nil)
     try:
-        record = _file(site, form, forms.body_of(Nil, form.fields))
+        record = forms.file(site, form, forms.body_of(Nil, form.fields))
     except InputError as err:
         return _again(request, site, form, "nil.html.j2", err)
     return go_to(request, f"/nil?recorded={record.station}/{record.sequence}")
@@ -69,11 +67,6 @@ def _contrary(site: Site, name: str) -> Finding | None:
         return None  # an address that somebody made up
     record = site.log.find(shift.record_id)
     return None if record is None else speaking_against(site.log, record)
-
-
-def _file(site: Site, form: Posted, body: Report | Nil) -> Record:
-    record_id = forms.record_id_of(form.fields)
-    return site.log.file(body, by=form.user.name, via=Via.WEB, record_id=record_id)
 
 
 def _again(

@@ -32,7 +32,7 @@ from robo_eval_incidents.trends import trends
 from robo_eval_incidents.web import forms
 from robo_eval_incidents.web.deps import Person, Session, Site, ThisForm, ThisSite
 from robo_eval_incidents.web.permissions import check_record, may_record
-from robo_eval_incidents.words import SIDES, Severity, Via
+from robo_eval_incidents.words import SIDES, Severity
 
 router: Final = APIRouter(include_in_schema=False)
 SHOWN: Final = 20
@@ -98,12 +98,7 @@ def log_hours(request: Request, site: ThisSite, form: ThisForm) -> Response:
     check_record(form.user, Exposure)
     asked = Asked(since="", until="", robot="")
     try:
-        record = site.log.file(
-            forms.exposure_of(form.fields),
-            by=form.user.name,
-            via=Via.WEB,
-            record_id=forms.record_id_of(form.fields),
-        )
+        record = forms.file(site, form, forms.exposure_of(form.fields))
     except InputError as err:
         return _page(
             request, site, form.session, asked,
@@ -122,12 +117,8 @@ def withdraw(request: Request, site: ThisSite, form: ThisForm, record_id: str) -
     except InputError as err:
         raise NotFoundError(str(err)) from err
     try:
-        site.log.file(
-            forms.body_of(Withdrawal, form.fields, withdrawn_id=time.record_id),
-            by=form.user.name,
-            via=Via.WEB,
-            record_id=forms.record_id_of(form.fields),
-        )
+        body = forms.body_of(Withdrawal, form.fields, withdrawn_id=time.record_id)
+        forms.file(site, form, body)
     except InputError as err:
         return _page(
             request,
