@@ -16,7 +16,6 @@ from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
 
 from sqlalchemy import Connection, bindparam, or_, select
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import SQLAlchemyError
 
 from robo_eval.core.errors import InputError
@@ -53,7 +52,7 @@ from robo_eval_incidents.record import (
     record_of,
     salted,
 )
-from robo_eval_incidents.rows import Row, put_rows, rows_of
+from robo_eval_incidents.rows import Row, put_rows, rows_of, upsert
 from robo_eval_incidents.schema import META, RECORDS, STATIONS
 from robo_eval_incidents.state import (
     Incident,
@@ -511,23 +510,14 @@ class _Statements:
         def compiled(statement: Any) -> str:  # noqa: ANN401 - of any kind
             return text_of(statement, is_server=is_server)
 
-        insert: Any = postgresql.insert if is_server else sqlite.insert
         station = STATIONS.c.station == bindparam("station")
         cells = {
             column.name: bindparam(column.name, type_=column.type)
             for column in RECORDS.columns
             if column is not RECORDS.c.number
         }
-        head: dict[str, Any]
-        head = {name: bindparam(name) for name in ("station", "sequence", "sha256")}
-        put = insert(STATIONS).values(head)
-        self.insert_record: Final = compiled(insert(RECORDS).values(cells))
-        self.put_head: Final = compiled(
-            put.on_conflict_do_update(
-                index_elements=["station"],
-                set_={name: put.excluded[name] for name in ("sequence", "sha256")},
-            )
-        )
+        self.insert_record: Final = compiled(RECORDS.insert().values(cells))
+        self.put_head: Final = upsert(STATIONS, is_server=is_server)
         self.read_head: Final = compiled(
             select(STATIONS.c.sequence, STATIONS.c.sha256).where(station)
         )

@@ -55,17 +55,18 @@ def put_rows(connection: Connection, rows: Iterable[tuple[Table, Row]]) -> None:
     """Put rows in the place of those of the same subjects."""
     driver: Any = connection.connection.driver_connection
     for table, row in rows:
-        driver.execute(_upsert(table, is_server=connection.dialect.name == "postgresql"), row)
+        driver.execute(upsert(table, is_server=connection.dialect.name == "postgresql"), row)
 
 
 @cache
-def _upsert(table: Table, *, is_server: bool) -> str:
+def upsert(table: Table, *, is_server: bool) -> str:
+    """What puts a row into a table, in the place of the one with the same key."""
     insert: Any = postgresql.insert if is_server else sqlite.insert
-    names = [column.name for column in table.columns]
-    cells = {name: bindparam(name, type_=table.c[name].type) for name in names}
+    keys = table.primary_key.columns.keys()
+    cells = {one.name: bindparam(one.name, type_=one.type) for one in table.columns}
     statement = insert(table).values(cells)
-    new = {name: statement.excluded[name] for name in names if name != "id"}
-    statement = statement.on_conflict_do_update(index_elements=["id"], set_=new)
+    new = {name: statement.excluded[name] for name in cells if name not in keys}
+    statement = statement.on_conflict_do_update(index_elements=keys, set_=new)
     return text_of(statement, is_server=is_server)
 
 
