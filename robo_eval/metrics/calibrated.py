@@ -16,6 +16,8 @@ from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.frame import is_missing
 from robo_eval.metrics.tables import Rows
 
+CALIBRATION: Final = "calibration"
+"""Column that tells simulators apart, where rows have it."""
 NOT_CALIBRATED: Final = "not calibrated"
 """What simulation without a snapshot is called."""
 _SEPARATOR: Final = "/"
@@ -42,11 +44,20 @@ class Calibrated:
     difference: Estimate
 
 
+def is_calibrated(rows: Rows) -> bool:
+    """Whether rows say how the simulator was calibrated."""
+    try:
+        rows.codes(CALIBRATION)
+    except KeyError:
+        return False
+    return True
+
+
 def snapshots_of(rows: Rows) -> NDArray[np.object_]:
     """Snapshot of each row; `not calibrated` where there is none."""
-    cells = rows["calibration"]
+    cells = rows[CALIBRATION]
     kinds, first, number = np.unique(
-        rows.codes("calibration").code, return_index=True, return_inverse=True
+        rows.codes(CALIBRATION).code, return_index=True, return_inverse=True
     )
     names = [
         NOT_CALIBRATED if kind == 0 else str(cells[row])

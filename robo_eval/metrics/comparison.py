@@ -5,37 +5,31 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from robo_eval.core.kinds import Side
-from robo_eval.metrics.calibrated import name_of, snapshots_of
+from robo_eval.metrics.calibrated import CALIBRATION, is_calibrated, name_of, snapshots_of
 from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.contrast import (
-    CALIBRATION,
     Attempts,
-    Contrast,
     attempts_of,
-    is_calibrated,
+    contrast,
+    detectable,
+    least_deciding,
 )
 from robo_eval.metrics.coverage import coverage_of
-from robo_eval.metrics.paired_contrast import contrast_of_pairs
 from robo_eval.metrics.performance import DEFAULT, planned_episodes, success_bounds, success_of_rows
 from robo_eval.metrics.rank_agreement import rank_agreement
-from robo_eval.metrics.standings import POWER, PolicyPair, SideComparison, Standing
+from robo_eval.metrics.standings import PolicyPair, SideComparison, Standing
 from robo_eval.metrics.tables import Rows, groups, main_rows
-from robo_eval.metrics.unpaired_contrast import contrast_of_episodes
 from robo_eval.stats.multiple import holm, letters, rank_ranges
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from robo_eval.core.plan import TrialPlan
-
-_LEAST_MATCHED: Final = 0.5
-"""Share of the episodes of the smaller policy that must have a match to be compared in pairs."""
 
 Planned = Mapping[tuple[str, str], int]
 """Episodes that should be there, by side and policy; the order is that of tables."""
@@ -162,103 +156,60 @@ def _side(
     alpha = round(1.0 - config.level, 12)
     sufficient = {name for name, own in by_name.items() if own.coverage.is_sufficient}
     best_first = sorted(by_name, key=lambda name: -by_name[name].share)
-    contrasts = dict(_best_first(a, b, attempts, config) for a, b in combinations(best_first, 2))
-    tested = [
-        names
-        for names, found in contrasts.items()
-        if found.p_value is not None and sufficient.issuperset(names)
+    contrasts = [
+        _best_first(attempts[a], attempts[b], config) for a, b in combinations(best_first, 2)
     ]
-    p_values = [p for names in tested if (p := contrasts[names].p_value) is not None]
-    adjusted = dict(zip(tested, holm(p_values).tolist(), strict=True))
+    p_values = {
+        (one.first, one.second): one.p_value
+        for one in contrasts
+        if one.p_value is not None and sufficient.issuperset((one.first, one.second))
+    }
+    adjusted = dict(zip(p_values, holm(list(p_values.values())).tolist(), strict=True))
     # What a single pair can show is said for the strictest step of Holm's procedure.
-    strictest = alpha / max(1, len(tested))
+    strictest = alpha / max(1, len(adjusted))
     pairs = tuple(
-        _pair(names, found, adjusted.get(names), strictest, alpha, [by_name[n] for n in names])
-        for names, found in contrasts.items()
+        _decided(one, adjusted.get((one.first, one.second)), strictest, alpha, by_name)
+        for one in contrasts
     )
     return SideComparison(
         side=side,
         policies=_ranked(tuple(by_name.values()), pairs),
         pairs=pairs,
-        n_compared=len(tested),
+        n_compared=len(adjusted),
         alpha=alpha,
     )
 
 
-def _best_first(
-    a: str, b: str, attempts: Mapping[str, Attempts], config: MetricConfig
-) -> tuple[tuple[str, str], Contrast]:
+def _best_first(a: Attempts, b: Attempts, config: MetricConfig) -> PolicyPair:
     """Two policies and how they differ, the one that did better in what is compared first."""
-    found = _contrast(attempts[a], attempts[b], config)
-    if (found.difference.value or 0.0) < 0.0:
-        return (b, a), _contrast(attempts[b], attempts[a], config)
-    return (a, b), found
+    found = contrast(a, b, config)
+    return contrast(b, a, config) if (found.difference.value or 0.0) < 0.0 else found
 
 
-def _contrast(first: Attempts, second: Attempts, config: MetricConfig) -> Contrast:
-    """Compare all that both played, whatever else either did.
-
-    That is in pairs, where in the conditions of both at least half of the smaller policy matches.
-    """
-    conditions = np.intersect1d(first.condition, second.condition)
-    found = _contrast_in(conditions, first, second, config)
-    return replace(found, n_conditions=len(conditions))
-
-
-def _contrast_in(
-    conditions: NDArray[np.int64], first: Attempts, second: Attempts, config: MetricConfig
-) -> Contrast:
-    if len(conditions) and first.has_seeds and second.has_seeds:
-        # What repeats in a condition under one seed is one observation of it.
-        one, other = first.put_together(), second.put_together()
-        shared, at, there = np.intersect1d(
-            one.keys, other.keys, assume_unique=True, return_indices=True
-        )
-        fewest = min(int(np.isin(own.condition, conditions).sum()) for own in (one, other))
-        if len(shared) >= _LEAST_MATCHED * fewest:
-            left_out = len(one.seed) + len(other.seed) - 2 * len(shared)
-            return contrast_of_pairs(one.take(at), other.take(there), left_out, config)
-    return contrast_of_episodes(first, second, config)
-
-
-def _pair(
-    names: tuple[str, str],
-    found: Contrast,
+def _decided(
+    found: PolicyPair,
     p_holm: float | None,
     strictest: float,
     alpha: float,
-    standings: list[Standing],
+    standings: Mapping[str, Standing],
 ) -> PolicyPair:
-    verdict = detectable = reason = None
+    """Two policies with the verdict, or why there is none."""
+    verdict = could = reason = None
     if p_holm is not None:
         value = found.difference.value or 0.0
         shown = p_holm <= alpha and value != 0.0
         verdict = ("first" if value > 0.0 else "second") if shown else "undecided"
     else:
-        lacking = [own for own in standings if not own.coverage.is_sufficient]
+        both = (standings[found.first], standings[found.second])
+        lacking = [own for own in both if not own.coverage.is_sufficient]
         reason = "; ".join(f"{own.policy}: {own.coverage.text}" for own in lacking)
         reason = reason or found.difference.reason
     if verdict == "undecided":
-        detectable = found.detectable(strictest, POWER)
-    first, second = names
-    return PolicyPair(
-        first=first,
-        second=second,
-        difference=found.difference,
-        unit=found.unit,
-        n_units=found.n_units,
-        n_discordant=found.n_discordant,
-        n_pairs=found.n_pairs,
-        left_out=found.left_out,
-        n_conditions=found.n_conditions,
-        p_value=found.p_value,
-        test=found.test,
-        p_holm=p_holm,
-        verdict=verdict,
-        detectable=detectable,
-        least_deciding=found.least_deciding(strictest),
-        reason=reason,
-    )
+        could = detectable(found, strictest)
+    return replace(
+        found, p_holm=p_holm, verdict=verdict, detectable=could,
+        least_deciding=least_deciding(found, strictest), reason=reason,
+    )  # fmt: skip
 
 
 def _ranked(standings: tuple[Standing, ...], pairs: tuple[PolicyPair, ...]) -> tuple[Standing, ...]:

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robo_eval.core.estimate import Estimate
-from robo_eval.metrics.calibrated import snapshots_of
-from robo_eval.metrics.contrast import is_calibrated
+from robo_eval.metrics.calibrated import is_calibrated, snapshots_of
 from robo_eval.metrics.frame import is_missing
 from robo_eval.metrics.performance import CONDITION, once_by_seed, share_by_seed
 from robo_eval.metrics.tables import Rows

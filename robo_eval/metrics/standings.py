@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar, Final
+from typing import ClassVar, Final, Literal
 
 from robo_eval.core.claims import did
 from robo_eval.core.estimate import Estimate
+from robo_eval.core.plain import UNSAID
 from robo_eval.core.wording import noun_for
-from robo_eval.metrics.contrast import Unit
 from robo_eval.metrics.coverage import Coverage
 from robo_eval.metrics.performance import place_of
 from robo_eval.metrics.rank_agreement import RankAgreement
+from robo_eval.stats.clustered_pairs import ClusteredDifference
 
+Unit = Literal["pairs", "seeds", "episodes"]
+"""What counts as one independent observation of a difference."""
+Rate = tuple[float, int]
+"""Success rate of a policy, and of how many episodes."""
 TESTS: Final = {
     "pairs_exact": "an exact test of pairs asks whether both succeed equally often",
     "t_by_seed": (
@@ -98,6 +103,8 @@ class PolicyPair:
         n_conditions: Conditions that both played.
         p_value: Two-sided, by itself; None if there is no test.
         test: Which one: `pairs_exact`, `t_by_seed`, `barnard`, `score` or `none`.
+        seeds: What the seeds said, where they are the unit.
+        rates: Success of both, without pairs.
         p_holm: Adjusted for all pairs of the side that are decided on; None if this is not.
         verdict: `first`, `second` or `undecided`; None below the least coverage, or untested.
         detectable: Difference that would have been shown with 80 % power; None where a verdict
@@ -114,9 +121,11 @@ class PolicyPair:
     n_discordant: int | None
     n_pairs: int
     left_out: int
-    n_conditions: int
+    n_conditions: int = 0
     p_value: float | None
     test: str
+    seeds: ClusteredDifference | None = field(default=None, metadata=UNSAID)
+    rates: tuple[Rate, Rate] | None = field(default=None, metadata=UNSAID)
     p_holm: float | None = None
     verdict: str | None = None
     detectable: float | None = None

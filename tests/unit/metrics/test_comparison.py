@@ -11,9 +11,8 @@ from robo_eval.core.plain import plain
 from robo_eval.core.plan import TrialPlan
 from robo_eval.metrics.comparison import compare_policies
 from robo_eval.metrics.config import MetricConfig
-from robo_eval.metrics.contrast import Attempts
+from robo_eval.metrics.contrast import Attempts, contrast_of_pairs
 from robo_eval.metrics.frame import episodes_frame
-from robo_eval.metrics.paired_contrast import contrast_of_pairs
 from robo_eval.metrics.standings import TESTS
 from robo_eval.stats.clustered_pairs import clustered_difference
 from robo_eval.stats.planning import minimum_detectable_difference
@@ -220,6 +219,7 @@ def test_equally_good_policies_are_rarely_told_apart(seeds, conditions):
         drawn = rng.normal(0.0, 1.0, (2, conditions, seeds)) < own[:, None, :]
         first, second = (
             Attempts(
+                policy="any",
                 success=side.ravel().astype(float),
                 condition=condition,
                 seed=seed,
