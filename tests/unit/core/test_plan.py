@@ -51,129 +51,90 @@ tasks:
 policies: [pick-place]
 episodes: 2
 """
-BAD = {
-    "empty": ("", "mapping of keys"),
-    "a list": ("- 1\n- 2\n", "mapping of keys"),
-    "broken yaml": ("name: [1, 2", "not valid YAML at line 2"),
-    "tab": ("name: x\n\ttasks: 1", "not valid YAML at line 2"),
-    "bomb of braces": ("{" * 5000, "not valid YAML"),
-    "unknown key": (
-        GOOD + "episods: 3\n",
-        r"episods: unknown key 'episods'; did you mean 'episodes'",
-    ),
-    "unknown task key": (
-        GOOD.replace("levels:", "levls:"),
-        r"tasks.0.levls: .*did you mean 'levels'",
-    ),
-    "unknown policy key": (GOOD.replace("factory:", "fctory:"), r"policies.1.fctory: .*'factory'"),
-    "no name": (GOOD.replace("name: first look", ""), "name: is missing$"),
-    "no tasks": ("name: x\ntasks: []\npolicies: [a]", "tasks: "),
-    "no policies": ("name: x\ntasks: [{}]\npolicies: []", "policies: "),
-    "wrong difficulty": (
-        GOOD.replace("hard]", "hrad]"),
-        r"tasks.0.difficulties.1: .*'hrad'; did you mean 'hard'\? .*hard$",
-    ),
-    "negative level": (GOOD.replace("[0, 9]", "[0, -9]"), "tasks.0.levels.1.*-9"),
-    "level twice": (GOOD.replace("[0, 9]", "[9, 9]"), "tasks.0.*levels: must name"),
-    "no levels at all": (GOOD.replace("[0, 9]", "[]"), "tasks.0.*levels: must name"),
-    "level is a word": (GOOD.replace("[0, 9]", "[zero]"), "tasks.0.levels.0"),
-    "zero episodes": (GOOD.replace("episodes: 3", "episodes: 0"), "episodes: .*given 0"),
-    "half an episode": (GOOD.replace("episodes: 3", "episodes: 2.5"), "episodes: .*2.5"),
-    "nan": (GOOD.replace("episodes: 3", "episodes: .nan"), "episodes: "),
-    "policy twice": (GOOD.replace("name: mine", "name: balancer"), "two policies share a name"),
-    "policy named like a path": (GOOD.replace("name: mine", "name: ../x"), "policies.1.name"),
-    "wrong side": (GOOD + "sides: [moon]\n", "sides.0.*'moon'"),
-    "side twice": (GOOD + "sides: [sim, sim]\n", "sides: must name"),
-    "wrong order": (GOOD + "order: sorted\n", "order: "),
-    "negative seed": (GOOD + "seeds: {first: -1}\n", "seeds.first.*-1"),
-    "other version": (GOOD + "version: 99\n", "version: "),
-    "wrong profile": (
-        GOOD.replace("levels:", "profile: papr\n    levels:"),
-        r"tasks.0.profile: .*did you mean 'paper'\? valid: paper, compat$",
-    ),
-    "levels are no list": (
-        GOOD.replace("[0, 9]", "3"),
-        r"tasks.0.levels: must be a list.*given 3$",
-    ),
-    "control is a number": (GOOD + "control: 1\n", "control: must be true or false, given 1"),
-    "axes beside levels": (
-        GOOD.replace("levels:", "axes: {friction: [1.0]}\n    levels:"),
-        r"tasks.0.*axes: stand for levels; name one of the two",
-    ),
-    "magnitudes up and down": (AXES.replace("[0.2, 0.1]", "[0.2, 0.1, 0.3]"), "axes.friction: mag"),
-    "magnitude twice": (AXES.replace("[0.2, 0.1]", "[0.2, 0.2]"), "axes.friction: magnitudes must"),
-    "no magnitude": (AXES.replace("[0.2, 0.1]", "[]"), "tasks.0.axes.friction"),
-    "magnitude nan": (AXES.replace("[0.2, 0.1]", "[.nan]"), "tasks.0.axes.friction.0"),
-    "axis like a path": (AXES.replace("friction:", "../friction:"), "tasks.0.axes"),
-    "novelty beside axes": (
-        AXES.replace("axes:", "kwargs: {novelty: {friction: 1.0}}\n    axes:"),
-        "kwargs: novelty has a key of its own",
-    ),
-    "pair of an unknown axis": (
-        AXES.replace("axes:", "pairs: [[friction, frction]]\n    axes:"),
-        "pairs: unknown axis 'frction'; did you mean 'friction'",
-    ),
-    "pair with itself": (
-        AXES.replace("axes:", "pairs: [[friction, friction]]\n    axes:"),
-        "pairs: each must name two axes",
-    ),
-    "pair twice": (
-        AXES.replace("axes:", "pairs: [[friction, delay], [delay, friction]]\n    axes:"),
-        "pairs: each must name two axes, and none is named twice",
-    ),
-    "axes on a robot": (AXES + "sides: [sim, twin]\n", "tasks.0.axes: are played in simulation"),
-    "axes without shared seeds": (
-        AXES + "seeds: {shared: false}\n",
-        "seeds.shared: must be true, because `axes` matches seeds",
-    ),
-    "two problems": (
-        GOOD.replace("[0, 9]", "[zero]") + "retries: 99\n",
-        r"tasks.0.levels.0: must be a whole number.*\(and 1 more problem\)$",
-    ),
-    "misspelt key that is needed": (
-        GOOD.replace("policies:", "polices:"),
-        r"polices: unknown key 'polices'; did you mean 'policies'\?.*\(and 1 more problem\)$",
-    ),
-    "version as text": (GOOD + "version: '1'\n", r"version: must be 1, given '1'$"),
-    "name with a blank": (GOOD.replace("name: mine", "name: my own"), "must consist of letters"),
-    "alias to itself": (
-        GOOD.replace("levels:", "kwargs: &k {me: *k}\n    levels:"),
-        "an alias refers to what it is part of",
-    ),
-    "level twice, named": (GOOD.replace("[0, 9]", "[0, 9, 9]"), "none twice, given 9 twice"),
-    "empty range": (
-        GOOD.replace("levels:", "quality_range: [1.0, 1.0]\n    levels:"),
-        "quality_range: 1.0 must be below 1.0",
-    ),
-    "infinite range": (
-        GOOD.replace("levels:", "quality_range: [0.0, .inf]\n    levels:"),
-        "quality_range.1",
-    ),
-    "key twice": (GOOD + "episodes: 4\n", "key 'episodes' is there twice"),
-    "yes for a number": (GOOD.replace("episodes: 3", "episodes: yes"), "episodes: .*True"),
-    "true for a level": (GOOD.replace("[0, 9]", "[true]"), "tasks.0.levels.0"),
-    "level among the keywords": (
-        GOOD.replace("levels:", "kwargs: {level: 3}\n    levels:"),
-        "kwargs: level has a key of its own",
-    ),
-    "same task in another spelling": (
-        (
-            "name: x\ntasks: [{levels: [1], kwargs: {balls: 2, wind: 0}},"
-            " {levels: [1], kwargs: {wind: 0.0, balls: 2}}]\npolicies: [a]\n"
-        ),
-        "tasks.1: the same environment",
-    ),
-    "same task twice": (
-        "name: x\ntasks: [{levels: [1]}, {levels: [1]}]\npolicies: [a]\n",
-        "tasks.1: the same environment",
-    ),
-}
+TWICE = (
+    "name: x\ntasks: [{levels: [1], kwargs: {%s}}, {levels: [1], kwargs: {%s}}]\npolicies: [a]\n"
+)
+TEXTS = [
+    ("", "mapping of keys"),
+    ("- 1\n- 2\n", "mapping of keys"),
+    ("name: [1, 2", "not valid YAML at line 2"),
+    ("name: x\n\ttasks: 1", "not valid YAML at line 2"),
+    ("{" * 5000, "not valid YAML"),
+    ("name: x\ntasks: []\npolicies: [a]", "tasks: "),
+    ("name: x\ntasks: [{}]\npolicies: []", "policies: "),
+    (TWICE % ("", ""), "tasks.1: the same environment"),
+    (TWICE % ("balls: 2, wind: 0", "wind: 0.0, balls: 2"), "tasks.1: the same environment"),
+]
+# Lines that are added to a good plan.
+ADDED = [
+    ("episods: 3", "episods: unknown key 'episods'; did you mean 'episodes'"),
+    ("episodes: 4", "key 'episodes' is there twice"),
+    ("sides: [moon]", "sides.0.*'moon'"),
+    ("sides: [sim, sim]", "sides: must name"),
+    ("order: sorted", "order: "),
+    ("seeds: {first: -1}", "seeds.first.*-1"),
+    ("version: 99", "version: "),
+    ("version: '1'", "version: must be 1, given '1'$"),
+    ("control: 1", "control: must be true or false, given 1"),
+]
+# What is changed in a good plan, and into what.
+CHANGED = [
+    ("levels:", "levls:", "tasks.0.levls: .*did you mean 'levels'"),
+    ("factory:", "fctory:", "policies.1.fctory: .*'factory'"),
+    ("policies:", "polices:", r"polices: .* mean 'policies'\?.*\(and 1 more problem\)$"),
+    ("name: first look", "", "name: is missing$"),
+    ("hard]", "hrad]", r"tasks.0.difficulties.1: .*'hrad'; did you mean 'hard'\? .*hard$"),
+    ("[0, 9]", "[0, -9]", "tasks.0.levels.1.*-9"),
+    ("[0, 9]", "[9, 9]", "tasks.0.*levels: must name"),
+    ("[0, 9]", "[0, 9, 9]", "none twice, given 9 twice"),
+    ("[0, 9]", "[]", "tasks.0.*levels: must name"),
+    ("[0, 9]", "[zero]", "tasks.0.levels.0: must be a whole number"),
+    ("[0, 9]", "[true]", "tasks.0.levels.0"),
+    ("[0, 9]", "3", "tasks.0.levels: must be a list.*given 3$"),
+    ("[0, 9]", "[zero]\n    profile: 1", r"tasks.0.levels.0: .*\(and 1 more problem\)$"),
+    ("episodes: 3", "episodes: 0", "episodes: .*given 0"),
+    ("episodes: 3", "episodes: 2.5", "episodes: .*2.5"),
+    ("episodes: 3", "episodes: .nan", "episodes: "),
+    ("episodes: 3", "episodes: yes", "episodes: .*True"),
+    ("name: mine", "name: balancer", "two policies share a name"),
+    ("name: mine", "name: ../x", "policies.1.name"),
+    ("name: mine", "name: my own", "must consist of letters"),
+]
+# Keys that are added to the task of a good plan.
+OF_A_TASK = [
+    ("profile: papr", r"tasks.0.profile: .*did you mean 'paper'\? valid: paper, compat$"),
+    ("axes: {friction: [1.0]}", "tasks.0.*axes: stand for levels; name one of the two"),
+    ("kwargs: &k {me: *k}", "an alias refers to what it is part of"),
+    ("kwargs: {level: 3}", "kwargs: level has a key of its own"),
+    ("quality_range: [1.0, 1.0]", "quality_range: 1.0 must be below 1.0"),
+    ("quality_range: [0.0, .inf]", "quality_range.1"),
+]
+# The same of a plan with axes.
+WITH_AXES = [
+    ("[0.2, 0.1]", "[0.2, 0.1, 0.3]", "axes.friction: mag"),
+    ("[0.2, 0.1]", "[0.2, 0.2]", "axes.friction: magnitudes must"),
+    ("[0.2, 0.1]", "[]", "tasks.0.axes.friction"),
+    ("[0.2, 0.1]", "[.nan]", "tasks.0.axes.friction.0"),
+    ("friction:", "../friction:", "tasks.0.axes"),
+    ("axes:", "kwargs: {novelty: {friction: 1.0}}\n    axes:", "novelty has a key of its own"),
+    ("axes:", "pairs: [[friction, frction]]\n    axes:", "pairs: .* did you mean 'friction'"),
+    ("axes:", "pairs: [[friction, friction]]\n    axes:", "pairs: each must name two axes"),
+    ("axes:", "pairs: [[friction, delay], [delay, friction]]\n    axes:", "pairs: .*named twice"),
+    ("episodes:", "sides: [sim, twin]\nepisodes:", "tasks.0.axes: are played in simulation"),
+    ("episodes:", "seeds: {shared: false}\nepisodes:", "seeds.shared: must be true"),
+]
+BAD = [
+    *TEXTS,
+    *((GOOD + line + "\n", said) for line, said in ADDED),
+    *((GOOD.replace(old, new), said) for old, new, said in CHANGED),
+    *((GOOD.replace("levels:", f"{key}\n    levels:"), said) for key, said in OF_A_TASK),
+    *((AXES.replace(old, new), said) for old, new, said in WITH_AXES),
+]
 
 
-@pytest.mark.parametrize("name", BAD)
-def test_bad_plan_is_one_line_naming_file_and_field(name):
-    text, match = BAD[name]
-    with pytest.raises(PlanError, match=match) as caught:
+@pytest.mark.parametrize(("text", "said"), BAD, ids=[said for _, said in BAD])
+def test_bad_plan_is_one_line_naming_file_and_field(text, said):
+    with pytest.raises(PlanError, match=said) as caught:
         parse_plan(text, source="trial.yaml")
     assert str(caught.value).startswith("trial.yaml: ")
     assert "\n" not in str(caught.value)
