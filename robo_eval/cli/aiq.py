@@ -18,10 +18,7 @@ if TYPE_CHECKING:
     from robo_eval.study.outcome import Outcome
     from robo_eval.study.run import Cost, Study
 
-app = typer.Typer(
-    no_args_is_help=True,
-    help="Measure how complex tests are and how different (AIQ).",
-)
+app = typer.Typer(no_args_is_help=True)
 
 app.command("rank", short_help="Rank the policies of trials in the space of a study.")(rank)
 app.command("handicap", short_help="Take nodes away from networks, and see what they cover.")(
@@ -30,11 +27,6 @@ app.command("handicap", short_help="Take nodes away from networks, and see what 
 
 _LISTED: Final = 10
 FolderArgument = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a study.")]
-
-
-@app.callback()
-def root() -> None:
-    """Measure how complex tests are, how different, and the space they make (AIQ)."""
 
 
 @app.command("run", short_help="Run a suite of tests, or go on with it.")

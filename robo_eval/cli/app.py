@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import errno
 import gc
 import os
 import signal
 import sys
 import traceback
-from collections.abc import Mapping
-from importlib import import_module
 from io import TextIOWrapper
 from typing import Annotated, Any, Final
 
 import typer
-from typer.core import TyperGroup
 
+from robo_eval.cli.verbs import Table, VerbGroup
 from robo_eval.core.errors import TRACEBACK, InputError, InterruptedRunError, RoboEvalError, said
 
 _USAGE: Final[Any] = typer.BadParameter.__base__
@@ -31,71 +28,61 @@ _LONGEST: Final = 1600
 """Letters of an error; what was given may be as long as it likes."""
 _STOPPED: Final = "stopped by Ctrl-C; the same command may be given again"
 
-GROUPS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
+GROUPS: Final[Table] = {
     "Play": {
-        "demo": ("demo.demo", "Play the demo trial and write its report."),
-        "run": ("run.run", "Play a plan in a new trial directory."),
-        "resume": ("run.resume", "Recover a trial, play what is open, fill in pairs."),
-        "partner": ("run.partner", "Only play the simulated half of pairs."),
-        "recover": ("run.recover", "Only save what a cut-off run left."),
-        "plan-size": ("plan_size.app", ""),
-        "levels": ("levels.levels", "List the novelty levels and what they change."),
-        "agents": ("levels.agents", "List the baseline agents that a plan can name."),
-        "serve-policy": ("serve_policy.serve_policy", "Serve a policy to plans elsewhere."),
+        "demo": ("demo:demo", "Play the demo trial and write its report."),
+        "run": ("run:run", "Play a plan in a new trial directory."),
+        "resume": ("run:resume", "Recover a trial, play what is open, fill in pairs."),
+        "partner": ("run:partner", "Only play the simulated half of pairs."),
+        "recover": ("run:recover", "Only save what a cut-off run left."),
+        "plan-size": ("plan_size:app", "Say how many episodes or hours an answer needs."),
+        "levels": ("levels:levels", "List the novelty levels and what they change."),
+        "agents": ("levels:agents", "List the baseline agents that a plan can name."),
+        "serve-policy": ("serve_policy:serve_policy", "Serve a policy to plans elsewhere."),
     },
     "Score": {
-        "metrics": ("metrics.metrics", "Print the metrics of a trial, with intervals."),
-        "dose": ("dose.dose", "Play and print success over a novelty's magnitude."),
-        "assess": ("assess.assess", "Say which autonomy level the evidence supports."),
-        "acc": ("acc.acc", "Print capability and generality of each agent."),
-        "aiq": ("aiq.app", ""),
-        "agitb": ("agitb.agitb", "Test a model of bit streams by twelve axioms."),
-        "compare": ("compare.compare", "Compare policies, of one trial or of several."),
-        "rate": ("rate.rate", "Judge episodes as a second rater."),
-        "evidence": ("evidence.app", ""),
-        "report": ("report.report", "Write the HTML report of a trial, or of many."),
+        "metrics": ("metrics:metrics", "Print the metrics of a trial, with intervals."),
+        "dose": ("dose:dose", "Play and print success over a novelty's magnitude."),
+        "assess": ("assess:assess", "Say which autonomy level the evidence supports."),
+        "acc": ("acc:acc", "Print capability and generality of each agent."),
+        "aiq": ("aiq:app", "Measure how complex tests are and how different (AIQ)."),
+        "agitb": ("agitb:agitb", "Test a model of bit streams by twelve axioms."),
+        "compare": ("compare:compare", "Compare policies, of one trial or of several."),
+        "rate": ("rate:rate", "Judge episodes as a second rater."),
+        "evidence": ("evidence:app", "Note what lies beside the episodes."),
+        "report": ("report:report", "Write the HTML report of a trial, or of many."),
     },
     "Robots": {
-        "doctor": ("doctor.doctor", "Look at a robot before a run."),
-        "pause": ("pause.pause", "Let a run on a robot wait."),
-        "calibrate": ("calibrate.app", ""),
-        "replay": ("replay.replay", "Compare recorded motion with the simulator's."),
+        "doctor": ("doctor:doctor", "Look at a robot before a run."),
+        "pause": ("pause:pause", "Let a run on a robot wait."),
+        "calibrate": (
+            "calibrate:app",
+            "Fit a simulator to recordings of a robot, and validate it.",
+        ),
+        "replay": ("replay:replay", "Compare recorded motion with the simulator's."),
     },
-    "Incidents": {"incidents": ("incidents.app", "")},
-    "Competitions": {"compete": ("compete.app", "")},
+    "Incidents": {
+        "incidents": ("incidents:app", "Log what goes wrong around robots, and review it.")
+    },
+    "Competitions": {
+        "compete": ("compete:app", "Run a competition of agents in hidden novelties.")
+    },
     "Share": {
-        "verify": ("verify.verify", "Check a trial or log against its digests."),
-        "import": ("importer.app", ""),
-        "export": ("export.export", "Write the episode rows as Parquet or CSV."),
-        "film": ("film.film", "Save an episode as an animated GIF."),
+        "verify": ("verify:verify", "Check a trial or log against its digests."),
+        "import": ("importer:app", "Bring in episodes logged elsewhere."),
+        "export": ("export:export", "Write the episode rows as Parquet or CSV."),
+        "film": ("film:film", "Save an episode as an animated GIF."),
     },
 }
-"""Verbs by the groups and in the order of help: where each is in this folder, and what it does."""
 
 
-class _Grouped(TyperGroup):
-    """The command, whose help shows its verbs by group.
-
-    Typer's own groups need rich, which takes longer to load than all else that help needs.
-    """
-
-    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - typer's click
-        """Write the verbs of each group, with what they do."""
-        del ctx
-        width = max(map(len, self.commands))
-        for group, names in GROUPS.items():
-            with formatter.section(group):
-                formatter.write_dl(
-                    [
-                        (f"{name:{width}}", self.commands[name].get_short_help_str(60))
-                        for name in names
-                    ]
-                )
+class _Verbs(VerbGroup):
+    TABLE = GROUPS
 
 
 app = typer.Typer(
     name="robo-eval",
-    cls=_Grouped,
+    cls=_Verbs,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -130,24 +117,6 @@ def root(
     del version
 
 
-for _group in GROUPS.values():
-    for _name, (_place, _text) in _group.items():
-        _file, _, _function = _place.partition(".")
-        _found = getattr(import_module(f"robo_eval.cli.{_file}"), _function)
-        if isinstance(_found, typer.Typer):
-            app.add_typer(_found, name=_name)
-        else:
-            app.command(_name, short_help=_text)(_found)
-
-
-def narrowed(verb: str) -> typer.Typer:
-    """The command with this verb alone, if it has it: typer takes as long as numpy for all."""
-    found = copy.copy(app)
-    found.registered_commands = [one for one in app.registered_commands if one.name == verb]
-    found.registered_groups = [one for one in app.registered_groups if one.name == verb]
-    return found if found.registered_commands or found.registered_groups else app
-
-
 def main() -> None:
     """Run the command line; whatever goes wrong becomes one line and an exit code."""
     # Looking for plugins of pydantic, of which we use none, is a tenth of a refusal's time.
@@ -157,8 +126,7 @@ def main() -> None:
     _prepare_streams()
     message, code = None, 0
     try:
-        asked = narrowed(sys.argv[1] if len(sys.argv) > 1 else "")
-        ended = asked(prog_name="robo-eval", standalone_mode=False)
+        ended = app(prog_name="robo-eval", standalone_mode=False)
         message, code = (_STOPPED, _INTERRUPTED) if ended == _ABORTED else (None, ended or 0)
     except BaseException as err:  # noqa: BLE001 - the edge of the process
         message, code = _outcome(err)

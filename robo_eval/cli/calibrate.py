@@ -37,10 +37,7 @@ if TYPE_CHECKING:
     from robo_eval_calibration.checkup import Checkup
     from robo_eval_calibration.recordings import Gathered, Recording
 
-app = typer.Typer(
-    no_args_is_help=True,
-    help="Fit a simulator to recordings of a robot, and validate it.",
-)
+app = typer.Typer(no_args_is_help=True)
 
 TrialArgument = Annotated[Path, typer.Argument(metavar="TRIAL", help="Trial directory.")]
 SnapshotArgument = Annotated[
@@ -57,11 +54,6 @@ _CPU_S_A_RECORDING: Final = {"steps": 1.5, "whole": 12.0}
 ticks."""
 app.command("watch", short_help="Say which constants changed over days, and since when.")(watch)
 app.add_typer(offsets, name="offsets")
-
-
-@app.callback()
-def root() -> None:
-    """Fit a simulator to recordings of a robot, and validate it."""
 
 
 @app.command("check", short_help="Say what the recordings of a trial can tell.")

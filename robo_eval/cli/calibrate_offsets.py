@@ -18,11 +18,6 @@ app = typer.Typer(no_args_is_help=True, help="Find offsets of joints, of a camer
 FileArgument = Annotated[Path, typer.Argument(metavar="FILE.csv", help="Table of readings.")]
 
 
-@app.callback()
-def root() -> None:
-    """Find offsets of joints, of a camera, of clocks, from tables of readings."""
-
-
 @app.command("joints", short_help="Zero offsets of joints.")
 def joints(file: FileArgument, *, json: JsonOption = False) -> None:
     """Say how far the zero of each joint is off.

@@ -10,12 +10,7 @@ import typer
 from robo_eval.cli.output import JsonOption, print_json, say
 from robo_eval.log.evidence import FORMS, NAMES
 
-app = typer.Typer(no_args_is_help=True, help="Note what lies beside the episodes.")
-
-
-@app.callback()
-def root() -> None:
-    """Note what lies beside the episodes."""
+app = typer.Typer(no_args_is_help=True)
 
 
 @app.command("new")

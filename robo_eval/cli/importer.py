@@ -17,18 +17,13 @@ if TYPE_CHECKING:
     from robo_eval.log.bag_importer import BagImport
     from robo_eval.log.directory import TrialDirectory
 
-app = typer.Typer(no_args_is_help=True, help="Bring in episodes logged elsewhere.")
+app = typer.Typer(no_args_is_help=True)
 
 
 _MAP = typer.Option("--map", "-m", help="Column map (YAML): our column from theirs.")
 _OUT = typer.Option("--out", "-o", help="Trial directory to create.")
 ColumnsOption = Annotated[Path, _MAP]
 OutOption = Annotated[Path, _OUT]
-
-
-@app.callback()
-def root() -> None:
-    """Bring in episodes logged elsewhere."""
 
 
 def _note(text: str) -> None:

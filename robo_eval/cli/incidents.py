@@ -2,83 +2,56 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any, Final
 
 import typer
-from typer.core import TyperGroup
 
-_VERBS: Final = {
-    "add": ("add.add", "Report an incident."),
-    "nil": ("add.nil", "Report a shift without incidents."),
-    "list": ("show.list_", "List incidents as they stand."),
-    "show": ("show.show", "Print an incident and its records."),
-    "todo": ("todo.todo", "List what is left to do."),
-    "told": ("todo.told", "Record that somebody outside was told."),
-    "correct": ("change.correct", "Give other values for a report."),
-    "reclassify": ("change.reclassify", "Give another severity or category."),
-    "attach": ("change.attach", "Name further evidence."),
-    "review": ("change.review", "Confirm or dismiss an incident."),
-    "act": ("change.act", "Record a corrective action."),
-    "check": ("change.check", "Say whether an action helped."),
-    "close": ("change.close", "Close an incident."),
-    "redact": ("change.redact", "Take a text out of the log."),
-    "capture": ("rates.capture", "Draft incidents from a trial."),
-    "test": ("replay.replay", "Replay an incident to the guard of today."),
-    "exposure": ("times.exposure", "Log and print hours of exposure."),
-    "withdraw": ("times.withdraw", "Take back hours, or a nil report."),
-    "rates": ("rates.rates", "Print rates and the safety score."),
-    "trends": ("rates.trends", "Print rates month by month."),
-    "checkpoint": ("keep.checkpoint", "Sign how far the log has got."),
-    "merge": ("keep.merge", "Take in the records of other stations."),
-    "import": ("keep.import_", "File the incidents of a table."),
-    "export": ("keep.export", "Write incidents as a table."),
-    "pack": ("keep.pack", "Write all there is of an incident to one file."),
-    "schema": ("keep.schema", "Print the schema of tables."),
-    "notify": ("web.notify", "Tell people what is critical or overdue."),
-    "init": ("keep.init", "Make a log."),
-    "serve": ("web.serve", "Serve the web page."),
+from robo_eval.cli.incidents_common import check_text
+from robo_eval.cli.verbs import Table, VerbGroup
+
+_VERBS: Final[Table] = {
+    "Commands": {
+        "add": ("incidents_add:add", "Report an incident."),
+        "nil": ("incidents_add:nil", "Report a shift without incidents."),
+        "list": ("incidents_show:list_", "List incidents as they stand."),
+        "show": ("incidents_show:show", "Print an incident and its records."),
+        "todo": ("incidents_todo:todo", "List what is left to do."),
+        "told": ("incidents_todo:told", "Record that somebody outside was told."),
+        "correct": ("incidents_change:correct", "Give other values for a report."),
+        "reclassify": ("incidents_change:reclassify", "Give another severity or category."),
+        "attach": ("incidents_change:attach", "Name further evidence."),
+        "review": ("incidents_change:review", "Confirm or dismiss an incident."),
+        "act": ("incidents_change:act", "Record a corrective action."),
+        "check": ("incidents_change:check", "Say whether an action helped."),
+        "close": ("incidents_change:close", "Close an incident."),
+        "redact": ("incidents_change:redact", "Take a text out of the log."),
+        "capture": ("incidents_rates:capture", "Draft incidents from a trial."),
+        "test": ("incidents_replay:replay", "Replay an incident to the guard of today."),
+        "exposure": ("incidents_times:exposure", "Log and print hours of exposure."),
+        "withdraw": ("incidents_times:withdraw", "Take back hours, or a nil report."),
+        "rates": ("incidents_rates:rates", "Print rates and the safety score."),
+        "trends": ("incidents_rates:trends", "Print rates month by month."),
+        "checkpoint": ("incidents_keep:checkpoint", "Sign how far the log has got."),
+        "merge": ("incidents_keep:merge", "Take in the records of other stations."),
+        "import": ("incidents_keep:import_", "File the incidents of a table."),
+        "export": ("incidents_keep:export", "Write incidents as a table."),
+        "pack": ("incidents_keep:pack", "Write all there is of an incident to one file."),
+        "schema": ("incidents_keep:schema", "Print the schema of tables."),
+        "notify": ("incidents_web:notify", "Tell people what is critical or overdue."),
+        "init": ("incidents_keep:init", "Make a log."),
+        "serve": ("incidents_web:serve", "Serve the web page."),
+        "user": ("incidents_web:users", "Say who may use the web page."),
+    }
 }
-"""Verbs in the order of help: a function in a file `incidents_*.py`, and what it does in short."""
 
 
-class _Verbs(TyperGroup):
-    """Makes its verbs when one of them is asked for.
+class _Verbs(VerbGroup):
+    TABLE = _VERBS
 
-    There are as many of them as robo-eval has otherwise, and making them takes as long as all else
-    that `robo-eval --help` does.
-    """
-
-    # Types are those of click, or of the copy of it that newer versions of typer have.
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401
-        from robo_eval.cli.incidents_common import check_text
-
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - typer's click
         for argument in args:
             check_text(argument, "an argument")
         return super().parse_args(ctx, args)
-
-    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401
-        self._make()
-        return super().list_commands(ctx)
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401
-        self._make()
-        return super().get_command(ctx, cmd_name)
-
-    def _make(self) -> None:
-        if not self.commands:
-            from robo_eval.cli.incidents_web import users
-
-            verbs = typer.Typer(rich_markup_mode=None)
-            for name, (place, text) in _VERBS.items():
-                file, _, function = place.partition(".")
-                module = import_module(f"robo_eval.cli.incidents_{file}")
-                verbs.command(name, short_help=text)(getattr(module, function))
-            verbs.add_typer(users, name="user")
-            made = typer.main.get_command(verbs)
-            assert isinstance(made, TyperGroup)
-            self.commands.update(made.commands)
 
 
 app = typer.Typer(cls=_Verbs, no_args_is_help=True)

@@ -120,11 +120,6 @@ def notify(
             say(f"  {one.text}")
 
 
-@users.callback()
-def root() -> None:
-    """Say who may use the web page."""
-
-
 @users.command("add")
 @verb()
 def add(

@@ -14,10 +14,7 @@ from robo_eval.cli.options import taking
 from robo_eval.cli.output import JsonOption, print_json, say
 from robo_eval.core.wording import counted
 
-app = typer.Typer(
-    no_args_is_help=True,
-    help="Say how many episodes or hours an answer needs.",
-)
+app = typer.Typer(no_args_is_help=True)
 
 LevelOption = Annotated[float, typer.Option("--level", help="Coverage of the interval.")]
 
@@ -72,11 +69,6 @@ class Asked:
             print_json(data)
         else:
             say(text)
-
-
-@app.callback()
-def root() -> None:
-    """Say how many episodes or hours an answer needs, before they are run."""
 
 
 @app.command("width", short_help="Episodes for an interval of some width.")

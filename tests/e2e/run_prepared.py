@@ -101,12 +101,16 @@ def watch_tables() -> None:
     Table.laid_out = watched  # type: ignore[method-assign]
 
 
+def load(command: Any) -> None:
+    """Import the modules of all verbs, which each job would else do by itself."""
+    for verb in getattr(command, "commands", {}).values():
+        load(verb)
+
+
 def serve() -> None:
     """Answer jobs until there are no more."""
     watch_tables()
-    made = typer.main.get_command(app.app)
-    made.commands["incidents"].list_commands(None)
-    app.narrowed = lambda _verb: made
+    load(typer.main.get_command(app.app))
     gc.freeze()  # else each process copies what its first collection looks at
     while line := sys.stdin.readline():
         child = os.fork()
