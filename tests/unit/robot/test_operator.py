@@ -244,7 +244,7 @@ def screen() -> Iterator[tuple[OpenTerminal, int, io.StringIO]]:
 def test_the_robot_is_polled_while_a_person_thinks(screen):
     terminal, primary, out = screen
     os.write(primary, b"no\n")  # too early: it answers nothing
-    assert select.select([terminal._fd], [], [], 60.0)[0], "the system has passed it on"
+    assert select.select([terminal.fd], [], [], 60.0)[0], "the system has passed it on"
     typed = {30: b"ye", 60: b"s\n"}
     polls = 0
 

@@ -10,17 +10,13 @@ from typing import Any, Final
 
 from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import PoseStamped, WrenchStamped
-from rclpy.qos import (
-    DurabilityPolicy,
-    HistoryPolicy,
-    QoSProfile,
-    ReliabilityPolicy,
-)
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import Bool, Header
 
 from robo_eval_robot import topics
 from robo_eval_robot.config import RobotConfig
+from robo_eval_robot.guard_watch import JointSample
 from robo_eval_robot.process import Joined
 
 NODE: Final = "doctor"
@@ -34,29 +30,19 @@ FIELDS: Final = ("position", "velocity", "effort")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JointMessage:
-    """One message of joint states.
+class JointMessage(JointSample):
+    """One message of joint states, and when it came.
 
     Attributes:
-        received_s: When it came, monotonic clock.
-        wall_ns: When it came, wall clock.
-        stamp_ns: When the driver says it was measured.
-        names: Joints.
-        positions: One a joint, m or rad.
-        velocities: One a joint, or none.
-        efforts: One a joint, or none.
+        received_s: By the monotonic clock.
+        wall_ns: By the wall clock.
     """
 
     received_s: float
     wall_ns: int
-    stamp_ns: int
-    names: tuple[str, ...]
-    positions: tuple[float, ...]
-    velocities: tuple[float, ...] = ()
-    efforts: tuple[float, ...] = ()
 
     @property
-    def fields(self) -> dict[str, tuple[float, ...]]:
+    def fields(self) -> dict[str, Sequence[float]]:
         """What is said of the joints, by the field of the message."""
         return dict(zip(FIELDS, (self.positions, self.velocities, self.efforts), strict=True))
 
@@ -132,7 +118,9 @@ class Hearing(Joined):
         self._joints: deque[JointMessage] = deque(maxlen=_MOST)
         self._since = time.monotonic()
         for topic, (kind, _) in listened(config).items():
-            self.node.create_subscription(kind, topic, self._callback(topic, kind), _any(100))
+            self.node.create_subscription(
+                kind, topic, self._callback(topic, kind), topics.from_any(100)
+            )
         estop = config.topic(config.guard.estop.topic)
         # Whoever keeps its last message sends it to those who ask for it only.
         self.node.create_subscription(Bool, estop, self._on_estop, topics.latched(10))
@@ -213,16 +201,6 @@ class Hearing(Joined):
 
     def _on_guard(self, message: Any) -> None:  # noqa: ANN401 - a ROS message
         self._heard.guard = topics.guard_of(message) or self._heard.guard
-
-
-def _any(depth: int) -> QoSProfile:
-    """Matches every publisher."""
-    return QoSProfile(
-        history=HistoryPolicy.KEEP_LAST,
-        depth=depth,
-        reliability=ReliabilityPolicy.BEST_EFFORT,
-        durability=DurabilityPolicy.VOLATILE,
-    )
 
 
 def type_of(kind: Any) -> str:  # noqa: ANN401 - a class of ROS messages

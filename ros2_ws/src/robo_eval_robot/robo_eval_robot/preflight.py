@@ -7,6 +7,7 @@ import json
 import math
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -111,27 +112,24 @@ def preflight(
     ) from failure
 
 
+@dataclass
 class _Flight:
     """One preflight, phase by phase."""
 
-    def __init__(
-        self,
-        link: RobotLink,
-        config: RobotConfig,
-        stagehand: Stagehand,
-        check: Callable[[], None],
-    ) -> None:
-        self._link = link
-        self._config = config
-        self._stagehand = stagehand
-        self._check = check
+    link: RobotLink
+    config: RobotConfig
+    stagehand: Stagehand
+    check: Callable[[], None]
+
+    def __post_init__(self) -> None:
+        config = self.config
         self._aims = aims(config)
         self._findings = {name: JointFinding(joint=name) for name in self._aims}
         self._still = config.guard.stop.standstill_velocity
         self._round_trips: list[float] = []
         self._pace = Pace(1.0 / config.control_rate_hz, config.state.rate_hz)
         self._speeds = Speeds()
-        self._last: Snapshot = link.fresh()
+        self._last: Snapshot = self.link.fresh()
         self._asked_s = time.monotonic()
         """When the last request was sent."""
         self.report = Report(
@@ -152,7 +150,7 @@ class _Flight:
             # Only now is it known that braking against the motion brakes.
             for aim in self._aims.values():
                 # Other stops remove power, and it is a person who switches it on again.
-                for faster in aim.stops() if self._config.guard.stop.category == 2 else ():
+                for faster in aim.stops() if self.config.guard.stop.category == 2 else ():
                     self._phase(self._stop, faster)
                 self._phase(self._withhold, aim)
         finally:
@@ -177,17 +175,17 @@ class _Flight:
                 self.report.repeated += 1
                 if self.report.repeated >= _TRIES:
                     raise
-            self._stagehand.may_reset(self._link.guard.cause)
-            self._link.reset()
+            self.stagehand.may_reset(self.link.guard.cause)
+            self.link.reset()
 
     def _play(self, play: Callable[[Aim, Push], None], aim: Aim) -> None:
-        if self._config.body == "twin" and self._config.tasks:
+        if self.config.body == "twin" and self.config.tasks:
             self._arrange()
         self._open()
         self._speeds = Speeds()
-        self._last = self._link.fresh()
+        self._last = self.link.fresh()
         start = {name: self._last.joints[name].position for name in self._aims}
-        play(aim, Push(self._config, aim, start))
+        play(aim, Push(self.config, aim, start))
         self._close()
         if not self._stands_within(self.report.allowed_s):
             raise PreflightError(
@@ -196,7 +194,7 @@ class _Flight:
 
     def _arrange(self) -> None:
         """Have a twin stand up again: its pole falls meanwhile, which does not matter."""
-        task, entry = next(iter(self._config.tasks.items()))
+        task, entry = next(iter(self.config.tasks.items()))
         scene = Scene(
             task=task,
             keywords={"level": 0},
@@ -205,12 +203,12 @@ class _Flight:
             state=None,
             within_s=entry.settle_s,
         )
-        self._stagehand.arrange(scene)
-        self._stagehand.let_go()
+        self.stagehand.arrange(scene)
+        self.stagehand.let_go()
 
     def _rest(self, _aim: Aim, push: Push) -> None:
         """Ask for nothing: nothing may move."""
-        for _ in range(max(1, round(_REST_S * self._config.control_rate_hz))):
+        for _ in range(max(1, round(_REST_S * self.config.control_rate_hz))):
             self._tick(push.rest())
             for aim in self._aims.values():
                 if abs(speed := self._speeds.of(aim.joint)) >= aim.moving:
@@ -226,9 +224,9 @@ class _Flight:
         before = self._last.joints[aim.joint].effort
         finding.moved_s = self._push(aim, push)
         finding.speed = push.direction * self._speeds.of(aim.joint)
-        if self._config.controller.interface == "effort":
+        if self.config.controller.interface == "effort":
             self._check_effort(aim, push, before)
-        deadline = time.monotonic() + self._config.preflight.within_s
+        deadline = time.monotonic() + self.config.preflight.within_s
         while (speed := push.direction * self._speeds.of(aim.joint)) > self._still:
             if time.monotonic() > deadline:
                 raise PreflightError(
@@ -240,27 +238,27 @@ class _Flight:
         """Move one joint and ask for a stop: how long and how far does it go on?"""
         self._push(aim, push)
         began, speed = self._last, self._speeds.of(aim.joint)
-        within_s = self._config.guard.stop.within_s
-        self._link.call(topics.SAFETY_STOP)
-        self._link.wait(lambda: self._link.guard.state in STOPPED, _SERVICE_S)
-        if self._link.guard.cause != _ASKED_FOR:
+        within_s = self.config.guard.stop.within_s
+        self.link.call(topics.SAFETY_STOP)
+        self.link.wait(lambda: self.link.guard.state in STOPPED, _SERVICE_S)
+        if self.link.guard.cause != _ASKED_FOR:
             self._check_guard(moving=False)
-        deadline = time.monotonic() + within_s + self._link.state_patience_s
+        deadline = time.monotonic() + within_s + self.link.state_patience_s
         while not self._speeds.stand((aim.joint,), self._still) and time.monotonic() <= deadline:
             self._see()
         stop_s = (self._last.stamp_ns - began.stamp_ns) / 1e9
         start = began.joints[aim.joint].position
-        is_ramped = self._config.controller.interface != "effort"
+        is_ramped = self.config.controller.interface != "effort"
         # It was seen to stand by the mean of three states.
-        if stop_s - 3.0 / self._config.state.rate_hz > within_s:
-            braking = self._config.guard.stop.braking
+        if stop_s - 3.0 / self.config.state.rate_hz > within_s:
+            braking = self.config.guard.stop.braking
             more = "brake more" if is_ramped else f"raise guard.stop.braking, {braking:g} now"
             raise PreflightError(
                 f"{aim.joint} does not stand within the {within_s:g} s that guard.stop.within_s"
                 f" promises, after a stop at {_quantity(abs(speed), aim)}: {more}, move more"
                 " slowly or allow more"
             )
-        limits = self._config.limited[aim.joint]
+        limits = self.config.limited[aim.joint]
         fast = min(abs(speed), limits.velocity)
         finding = StopFinding(
             asked=aim.slow,
@@ -271,15 +269,15 @@ class _Flight:
             expected_distance=limits.stop_distance(fast, 0.0) if is_ramped else None,
         )
         self._findings[aim.joint].stops.append(finding)
-        self._link.reset()
+        self.link.reset()
 
     def _withhold(self, aim: Aim, push: Push) -> None:
         """Move one joint and send nothing any more: the driver has to stop it."""
         self._push(aim, push)
-        problem = self._link.call(topics.SAFETY_WITHHOLD)
+        problem = self.link.call(topics.SAFETY_WITHHOLD)
         if problem is not None:
             raise PreflightError(f"the guard does not withhold commands: {problem}")
-        self._link.wait(lambda: self._link.guard.state != RUNNING, _SERVICE_S)
+        self.link.wait(lambda: self.link.guard.state != RUNNING, _SERVICE_S)
         # The guard passes a request on after it was sent: too much, never too little.
         self._findings[aim.joint].stopped_s = self._see_stop(aim, self._asked_s)
 
@@ -289,25 +287,25 @@ class _Flight:
         Raises:
             PreflightError: If it does not.
         """
-        timeout_s, fastest = self._config.controller.timeout_s, 0.0
-        acts_s = timeout_s + 3.0 / self._config.state.rate_hz
+        timeout_s, fastest = self.config.controller.timeout_s, 0.0
+        acts_s = timeout_s + 3.0 / self.config.state.rate_hz
         while (elapsed := time.monotonic() - began) <= self.report.allowed_s:
             self._see()
             self._check_guard(moving=False)
             speed = abs(self._speeds.of(aim.joint))
-            if self._speeds.stand(self._config.commanded, self._still):
+            if self._speeds.stand(self.config.commanded, self._still):
                 return time.monotonic() - began
             if elapsed <= acts_s:
                 fastest = max(fastest, speed)
             elif speed > 2.0 * fastest:
                 break  # it only gets faster: nobody has to wait for more
         # It moves as asked, so the guard's brake brakes.
-        self._link.call(topics.SAFETY_STOP)
-        self._stands_within(self._config.guard.stop.within_s)
+        self.link.call(topics.SAFETY_STOP)
+        self._stands_within(self.config.guard.stop.within_s)
         raise PreflightError(
             f"the driver does not stop by itself: {aim.joint} moves at {_quantity(speed, aim)}"
             f" {elapsed:.2f} s after the last command; controller.timeout_s promises"
-            f" {timeout_s:g} s, provided by: {self._config.controller.timeout_provided_by}."
+            f" {timeout_s:g} s, provided by: {self.config.controller.timeout_provided_by}."
             " Set that up and try again"
         )
 
@@ -318,7 +316,7 @@ class _Flight:
             PreflightError: If it does not move, or something else does.
         """
         began, fastest = time.monotonic(), 0.0
-        while (elapsed := time.monotonic() - began) <= self._config.preflight.within_s:
+        while (elapsed := time.monotonic() - began) <= self.config.preflight.within_s:
             self._tick(push.push())
             speed = push.direction * self._speeds.of(aim.joint)
             fastest = max(fastest, speed)
@@ -330,11 +328,11 @@ class _Flight:
                 )
             if speed >= aim.moving:
                 return elapsed
-        asked = f"{_number(abs(push.asked))} {aim.force_unit}"
+        asked = f"{_number(abs(push.asked))} {aim.limits.force_unit}"
         raise PreflightError(
-            f"{aim.joint} does not move: {fastest:.3g} {aim.unit}/s at most in"
-            f" {self._config.preflight.within_s:g} s"
-            + (f" with {asked}" if self._config.controller.interface == "effort" else "")
+            f"{aim.joint} does not move: {fastest:.3g} {aim.limits.unit}/s at most in"
+            f" {self.config.preflight.within_s:g} s"
+            + (f" with {asked}" if self.config.controller.interface == "effort" else "")
             + "; is its drive enabled, is the controller active, is preflight.effort or"
             " preflight.velocity enough?"
         )
@@ -367,21 +365,22 @@ class _Flight:
         self._findings[aim.joint].effort_ratio = ratio
         low, high = _EFFORT_RATIO
         if not low <= ratio <= high:
+            unit = aim.limits.force_unit
             raise PreflightError(
-                f"{aim.joint} was asked for {_number(push.asked)} {aim.force_unit}, and its"
-                f" measured effort changed by {_number(after - before)} {aim.force_unit}: is the"
+                f"{aim.joint} was asked for {_number(push.asked)} {unit}, and its"
+                f" measured effort changed by {_number(after - before)} {unit}: is the"
                 " unit or the sign of one of them another?"
             )
 
     def _check_guard(self, *, moving: bool) -> None:
-        state = self._link.guard.state
+        state = self.link.guard.state
         if state in STOPPED or (moving and state != RUNNING):
-            cause = self._link.guard.cause
-            trips = [trip.text for trip in self._link.trips if trip.code == cause]
+            cause = self.link.guard.cause
+            trips = [trip.text for trip in self.link.trips if trip.code == cause]
             kind = _LateError if cause in _LATE else PreflightError
             told = [f"the guard is {state}: {trips[-1] if trips else cause}"]
             if cause in _FALLING:
-                told += [f"{name}: {said}." for name, said in self._link.complaints.items()]
+                told += [f"{name}: {said}." for name, said in self.link.complaints.items()]
                 told.append(self.report.at_zero_effort)
             raise kind(" ".join(told).rstrip())
 
@@ -390,7 +389,7 @@ class _Flight:
     def _tick(self, values: list[float]) -> None:
         """Ask for a command and wait for the next control tick."""
         self._asked_s = time.monotonic()
-        self._link.request(values)
+        self.link.request(values)
         due_ns = self._pace.next(self._last.stamp_ns)
         first = self._see()
         self._round_trips.append(first.received_s - self._asked_s)
@@ -400,15 +399,15 @@ class _Flight:
 
     def _see(self) -> Snapshot:
         """Wait for the next state."""
-        self._check()
-        self._last = self._link.state_after(self._last.stamp_ns)
+        self.check()
+        self._last = self.link.state_after(self._last.stamp_ns)
         self._speeds.see(self._last)
         return self._last
 
     def _stands_within(self, seconds: float) -> bool:
         deadline = time.monotonic() + seconds
         self._speeds = Speeds()
-        while not self._speeds.stand(self._config.commanded, self._still):
+        while not self._speeds.stand(self.config.commanded, self._still):
             if time.monotonic() > deadline:
                 return False
             self._see()
@@ -417,23 +416,23 @@ class _Flight:
     def _open(self) -> None:
         """Open the guard; it may have stopped the robot just after a motion was over."""
         try:
-            self._link.enable()
+            self.link.enable()
         except RobotLostError:
             raise
         except CheckFailedError:
-            self._link.wait(lambda: self._link.guard.state in STOPPED, _SERVICE_S)
+            self.link.wait(lambda: self.link.guard.state in STOPPED, _SERVICE_S)
             self._check_guard(moving=False)
             raise
 
     def _close(self) -> None:
         """Close the guard, and hear it say so: its old state must not pass for the next one."""
         with contextlib.suppress(RobotLostError):
-            self._link.disable()
-            self._link.wait(lambda: self._link.guard.state != RUNNING, _SERVICE_S)
+            self.link.disable()
+            self.link.wait(lambda: self.link.guard.state != RUNNING, _SERVICE_S)
 
 
 def _quantity(value: float, aim: Aim) -> str:
-    return f"{_number(value)} {aim.unit}/s"
+    return f"{_number(value)} {aim.limits.unit}/s"
 
 
 def _number(value: float) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final, Self
 
-from robo_eval_robot.config import RobotConfig
+from robo_eval_robot.config import Limits, RobotConfig
 from robo_eval_robot.snapshot import Snapshot
 
 TOO_FAST: Final = 5.0
@@ -37,7 +37,7 @@ class Aim:
         slow: Speed that it is to move at, m/s or rad/s.
         moving: Speed at which it counts as moving, m/s or rad/s.
         fastest: Highest speed from which it is stopped, m/s or rad/s.
-        unit: `m` or `rad`.
+        limits: Its limits, with their units.
     """
 
     joint: str
@@ -45,12 +45,7 @@ class Aim:
     slow: float
     moving: float
     fastest: float
-    unit: str
-
-    @property
-    def force_unit(self) -> str:
-        """Unit of the effort."""
-        return "N" if self.unit == "m" else "N m"
+    limits: Limits
 
     def stops(self) -> list[Self]:
         """The same at each speed from which it is stopped."""
@@ -75,7 +70,7 @@ def aims(config: RobotConfig) -> dict[str, Aim]:
             # A controller of velocity or position lags behind what is asked.
             moving=slow if is_effort else 0.5 * (slow + still),
             fastest=config.preflight.stop_velocity or min(_FASTEST * slow, limits.velocity),
-            unit=limits.unit,
+            limits=limits,
         )
     return found
 

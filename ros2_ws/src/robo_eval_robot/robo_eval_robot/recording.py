@@ -91,10 +91,11 @@ class _Waiting:
     message: Received
 
 
+@dataclass
 class Recording:
     """The bag of the running episode, and what came before it.
 
-    Args:
+    Attributes:
         root: Folder below which bags go.
         topics: Full names of the topics that are recorded.
         latched: Those whose last message is written at the start of each bag; may grow.
@@ -104,22 +105,16 @@ class Recording:
         say: Publishes a status.
     """
 
-    def __init__(
-        self,
-        root: Path,
-        topics: Sequence[str],
-        *,
-        latched: Collection[str],
-        chunk_bytes: int,
-        describe: Callable[[], Sequence[BagTopic]],
-        drain: Callable[[], None],
-        say: Callable[[dict[str, Any]], None],
-    ) -> None:
-        self._root: Final = root
-        self._latched: Final = latched
-        self._chunk_bytes: Final = chunk_bytes
-        self._describe, self._drain, self._say = describe, drain, say
-        self._gaps: Final = {topic: Gaps() for topic in topics}
+    root: Path
+    topics: Sequence[str]
+    latched: Collection[str]
+    chunk_bytes: int
+    describe: Callable[[], Sequence[BagTopic]]
+    drain: Callable[[], None]
+    say: Callable[[dict[str, Any]], None]
+
+    def __post_init__(self) -> None:
+        self._gaps: Final = {topic: Gaps() for topic in self.topics}
         self._kept: dict[tuple[str, bytes], Received] = {}
         self._waiting: dict[str, _Waiting] = {}
         self._bag: BagWriter | None = None
@@ -136,7 +131,7 @@ class Recording:
         """Record a message, or throw it away while no episode runs."""
         topic = message.topic
         self._gaps[topic].see(message.sequence, message.publisher)
-        if topic in self._latched:
+        if topic in self.latched:
             is_static = topic.endswith(STATIC_TRANSFORMS)
             self._kept[topic, message.data if is_static else b""] = message
         if self._bag is not None:
@@ -168,7 +163,7 @@ class Recording:
             else:
                 self._start(episode, message, now)
         elif name == "end" and self._is_running(episode.id):
-            self._drain()
+            self.drain()
             self.take(message)
             self._close(episode.event)
         else:
@@ -192,7 +187,7 @@ class Recording:
     def stop(self, reason: str) -> None:
         """Finish the running bag, if there is one."""
         if self._bag is not None:
-            self._drain()
+            self.drain()
             self._close({"event": "end", "reason": reason})
 
     def _is_running(self, key: str) -> bool:
@@ -225,15 +220,15 @@ class Recording:
     def _start(self, episode: _Episode, message: Received, now: float) -> None:
         self._waiting.clear()
         # What waits to be taken belongs to the time before.
-        self._drain()
+        self.drain()
         self._close({"event": "end", "reason": f"episode {episode.id} was started"})
         self._episode, self._counts, self._reason = episode, {}, ""
         self._dropped_before = {topic: gaps.missed for topic, gaps in self._gaps.items()}
         try:
             self._bag = BagWriter(
-                folder_below(self._root, episode.uri),
-                self._describe(),
-                chunk_bytes=self._chunk_bytes,
+                folder_below(self.root, episode.uri),
+                self.describe(),
+                chunk_bytes=self.chunk_bytes,
                 start=episode.event,
             )
         except RoboEvalError as err:
@@ -246,7 +241,7 @@ class Recording:
             self._write(kept, message.received_ns)
         self._write(message, message.received_ns)
         if self._bag is not None:
-            self._say(self.status())
+            self.say(self.status())
 
     def _write(self, message: Received, received_ns: int) -> None:
         if self._bag is None:
@@ -272,7 +267,7 @@ class Recording:
             return
         self._counts, self._bag = self._bag.counts, None
         self._state = RecorderState.CLOSED
-        self._say(self.status())
+        self.say(self.status())
 
     def _fail(self, reason: str) -> None:
         self._reason = reason
@@ -282,7 +277,7 @@ class Recording:
             self._counts, self._bag = self._bag.counts, None
         self._state = RecorderState.ERROR
         _log.error("%s", self._reason)
-        self._say(self.status())
+        self.say(self.status())
 
 
 def folder_below(root: Path, uri: str) -> Path:

@@ -73,25 +73,19 @@ def motion_of(
         tick = round((snapshot.stamp_ns - first.stamp_ns) / tick_ns)
         if 0 <= tick <= ticks:
             by_tick[tick] = snapshot
-    every = range(max(by_tick) + 1)
+    seen = [by_tick.get(tick) for tick in range(max(by_tick) + 1)]
     stamps = [
-        by_tick[tick].stamp_ns - first.stamp_ns if tick in by_tick else tick * tick_ns
-        for tick in every
+        tick * tick_ns if each is None else each.stamp_ns - first.stamp_ns
+        for tick, each in enumerate(seen)
+    ]
+    ends_s = [
+        first.received_s + stamp / 1e9 if each is None else each.received_s
+        for each, stamp in zip(seen, stamps, strict=True)
     ]
     return Motion(
-        states=[adapter.state(by_tick[tick], tick) if tick in by_tick else None for tick in every],
-        applied=[adapter.applied(by_tick[tick]) if tick in by_tick else None for tick in every[1:]],
-        asked=_asked(
-            bag,
-            config,
-            adapter,
-            [
-                by_tick[tick].received_s
-                if tick in by_tick
-                else first.received_s + stamps[tick] / 1e9
-                for tick in every[1:]
-            ],
-        ),
+        states=[each and adapter.state(each, tick) for tick, each in enumerate(seen)],
+        applied=[each and adapter.applied(each) for each in seen[1:]],
+        asked=_asked(bag, config, adapter, ends_s[1:]),
         stamp_ns=stamps,
         set_back=trace.set_back,
     )

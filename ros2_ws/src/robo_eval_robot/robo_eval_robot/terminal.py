@@ -7,6 +7,7 @@ import os
 import select
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
 from typing import Final, Protocol, TextIO
 
 _CHUNK: Final = 4096
@@ -33,39 +34,34 @@ class Terminal(Protocol):
         """
 
 
+@dataclass(slots=True)
 class OpenTerminal:
     """A terminal of the operating system.
 
-    Args:
+    Attributes:
         fd: File descriptor that is read.
         out: Where questions go.
         aside: Makes room for a question, such as by taking a progress bar off the screen.
     """
 
-    def __init__(
-        self,
-        fd: int,
-        out: TextIO,
-        aside: Callable[[], AbstractContextManager[None]] = nullcontext,
-    ) -> None:
-        self._fd = fd
-        self._out = out
-        self._aside = aside
-        self._typed = b""
-        self._is_gone = False
+    fd: int
+    out: TextIO
+    aside: Callable[[], AbstractContextManager[None]] = nullcontext
+    _typed: bytes = field(default=b"", init=False)
+    _is_gone: bool = field(default=False, init=False)
 
     @contextmanager
     def asking(self) -> Iterator[None]:
         """What was typed before is dropped, so that an Enter too many does not judge an episode."""
         self._drop()
-        with self._aside():
+        with self.aside():
             yield
 
     def say(self, text: str, end: str = "\n") -> None:
         """Show a text; a terminal that is gone is noticed by whoever reads."""
         with contextlib.suppress(OSError):
-            self._out.write(f"{text}{end}")
-            self._out.flush()
+            self.out.write(f"{text}{end}")
+            self.out.flush()
 
     def line(self) -> str | None:
         """The next line if it is there; never waits."""
@@ -83,9 +79,9 @@ class OpenTerminal:
         if self._is_gone:
             return b""
         try:
-            if not select.select([self._fd], [], [], 0.0)[0]:
+            if not select.select([self.fd], [], [], 0.0)[0]:
                 return b""
-            found = os.read(self._fd, _CHUNK)
+            found = os.read(self.fd, _CHUNK)
         except (OSError, ValueError):  # hung up, or closed
             found = b""
         self._is_gone = not found

@@ -43,22 +43,24 @@ def of_session() -> list[str]:
 
 def reliable(depth: int) -> QoSProfile:
     """Delivered in order, and nothing kept for those who come late."""
-    return QoSProfile(
-        history=HistoryPolicy.KEEP_LAST,
-        depth=depth,
-        reliability=ReliabilityPolicy.RELIABLE,
-        durability=DurabilityPolicy.VOLATILE,
-    )
+    return _delivered(depth, ReliabilityPolicy.RELIABLE, DurabilityPolicy.VOLATILE)
 
 
 def latched(depth: int) -> QoSProfile:
     """The last messages are kept for those who come late, while the publisher lives."""
-    return QoSProfile(
-        history=HistoryPolicy.KEEP_LAST,
-        depth=depth,
-        reliability=ReliabilityPolicy.RELIABLE,
-        durability=DurabilityPolicy.TRANSIENT_LOCAL,
-    )
+    return _delivered(depth, ReliabilityPolicy.RELIABLE, DurabilityPolicy.TRANSIENT_LOCAL)
+
+
+def from_any(depth: int) -> QoSProfile:
+    """What every publisher can offer; what is lost on the way is not sent again."""
+    return _delivered(depth, ReliabilityPolicy.BEST_EFFORT, DurabilityPolicy.VOLATILE)
+
+
+def _delivered(
+    depth: int, reliability: ReliabilityPolicy, durability: DurabilityPolicy
+) -> QoSProfile:
+    history = HistoryPolicy.KEEP_LAST
+    return QoSProfile(history=history, depth=depth, reliability=reliability, durability=durability)
 
 
 def unheard(node: Node, topic: str) -> str:

@@ -8,6 +8,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -27,7 +28,7 @@ from robo_eval_robot import topics
 from robo_eval_robot.config import RobotConfig, read_robot
 from robo_eval_robot.guard import STOPPED
 from robo_eval_robot.process import run
-from robo_eval_robot.recorder import Swept, sensor
+from robo_eval_robot.recorder import Swept
 from robo_eval_robot.view_layout import Layout, Source
 
 if TYPE_CHECKING:
@@ -45,28 +46,26 @@ Handler = Callable[[Any, int], None]
 """Takes a message and when it came, ns since 1970."""
 
 
+@dataclass(frozen=True, slots=True)
 class Listener:
     """Turns messages into curves, states and lines of the log.
 
-    Args:
+    Attributes:
         config: The robot.
         layout: Its plots.
         picture: Where they are drawn.
         blinding: How policies are called.
     """
 
-    def __init__(
-        self, config: RobotConfig, layout: Layout, picture: Picture, blinding: Blinding
-    ) -> None:
-        self._config: Final = config
-        self._layout: Final = layout
-        self._picture: Final = picture
-        self._blinding: Final = blinding
-        self._seen: set[tuple[int, str]] = set()
+    config: RobotConfig
+    layout: Layout
+    picture: Picture
+    blinding: Blinding
+    _seen: set[tuple[int, str]] = field(default_factory=set, init=False)
 
     def handlers(self) -> dict[str, tuple[type[Any], Handler]]:
         """Type and handler by topic, full names."""
-        config, state = self._config, self._config.state
+        config, state = self.config, self.config.state
         named: list[tuple[str, type[Any], Handler]] = [
             (state.joint_states, JointState, self._on_joints),
             (topics.POLICY_COMMAND, JointState, self._on_request),
@@ -86,47 +85,47 @@ class Listener:
         for quantity in ("position", "velocity", "effort"):
             # A driver may leave out what it does not measure.
             for joint, value in zip(message.name, getattr(message, quantity), strict=False):
-                if joint in self._config.joints:
-                    self._picture.sample(self._layout.curve(quantity, joint), now_ns, value)
+                if joint in self.config.joints:
+                    self.picture.sample(self.layout.curve(quantity, joint), now_ns, value)
 
     def _on_request(self, message: JointState, now_ns: int) -> None:
-        values = getattr(message, self._config.controller.interface)
+        values = getattr(message, self.config.controller.interface)
         for joint, value in zip(message.name, values, strict=False):
-            if joint in self._config.commanded:
-                path = self._layout.command(Source.REQUESTED, joint)
-                self._picture.sample(path, now_ns, value)
+            if joint in self.config.commanded:
+                path = self.layout.command(Source.REQUESTED, joint)
+                self.picture.sample(path, now_ns, value)
 
     def _on_command(self, message: Float64MultiArray, now_ns: int) -> None:
-        for joint, value in zip(self._config.commanded, message.data, strict=False):
-            self._picture.sample(self._layout.command(Source.APPLIED, joint), now_ns, value)
+        for joint, value in zip(self.config.commanded, message.data, strict=False):
+            self.picture.sample(self.layout.command(Source.APPLIED, joint), now_ns, value)
 
     def _on_pose(self, message: PoseStamped, now_ns: int) -> None:
         place = message.pose.position
         for axis, value in (("x", place.x), ("y", place.y), ("z", place.z)):
-            self._picture.sample(self._layout.tool("position", axis), now_ns, value)
+            self.picture.sample(self.layout.tool("position", axis), now_ns, value)
 
     def _on_wrench(self, message: WrenchStamped, now_ns: int) -> None:
         for quantity in ("force", "torque"):
             part = getattr(message.wrench, quantity)
             norm = math.hypot(part.x, part.y, part.z)
-            self._picture.sample(self._layout.tool(quantity, "norm"), now_ns, norm)
+            self.picture.sample(self.layout.tool(quantity, "norm"), now_ns, norm)
 
     def _on_guard(self, message: DiagnosticArray, now_ns: int) -> None:
         said = topics.guard_of(message)
-        if said and self._picture.state("guard", now_ns, state := said["state"]):
+        if said and self.picture.state("guard", now_ns, state := said["state"]):
             cause = f", {said['cause']}" if said.get("cause") else ""
-            self._picture.say(now_ns, f"guard: {state}{cause}", is_bad=state in list(STOPPED))
+            self.picture.say(now_ns, f"guard: {state}{cause}", is_bad=state in list(STOPPED))
 
     def _on_incident(self, message: DiagnosticArray, now_ns: int) -> None:
         stamp_ns = topics.ns_of(message.header.stamp)
         for status in message.status:
             if (stamp_ns, status.name) not in self._seen:
                 self._seen.add((stamp_ns, status.name))
-                text = self._blinding.text(f"{status.name}: {status.message}")
-                self._picture.say(now_ns, text, is_bad=True)
+                text = self.blinding.text(f"{status.name}: {status.message}")
+                self.picture.say(now_ns, text, is_bad=True)
 
     def _on_estop(self, message: Bool, now_ns: int) -> None:
-        self._picture.state("emergency stop", now_ns, "pressed" if message.data else "released")
+        self.picture.state("emergency stop", now_ns, "pressed" if message.data else "released")
 
     def _on_event(self, message: String, now_ns: int) -> None:
         try:
@@ -135,17 +134,17 @@ class Listener:
             return
         kind = event.get("event")
         if kind == "start":
-            name = self._blinding.episode(str(event.get("pair_id") or event.get("episode_id")))
-            self._picture.state("episode", now_ns, name)
-            self._picture.say(now_ns, f"begins: {name}")
+            name = self.blinding.episode(str(event.get("pair_id") or event.get("episode_id")))
+            self.picture.state("episode", now_ns, name)
+            self.picture.say(now_ns, f"begins: {name}")
         elif kind == "end":
-            self._picture.state("episode", now_ns, "")
-            self._picture.say(now_ns, f"ended: {event.get('end_reason') or event.get('reason')}")
+            self.picture.state("episode", now_ns, "")
+            self.picture.say(now_ns, f"ended: {event.get('end_reason') or event.get('reason')}")
         elif kind == "inject":
-            self._picture.say(now_ns, f"injected: {event.get('fault')}")
+            self.picture.say(now_ns, f"injected: {event.get('fault')}")
         elif kind == "preflight":
             found = "passed" if event.get("passed") else "failed"
-            self._picture.say(now_ns, f"preflight {found}", is_bad=found == "failed")
+            self.picture.say(now_ns, f"preflight {found}", is_bad=found == "failed")
 
 
 class View:
@@ -180,7 +179,7 @@ class View:
                     kind,
                     name,
                     lambda _: None,
-                    sensor(_DEEP),
+                    topics.from_any(_DEEP),
                     callback_group=group,
                     event_callbacks=SubscriptionEventCallbacks(use_default_callbacks=False),
                 ),
