@@ -96,7 +96,7 @@ def embodiment() -> None:
                     Incident(line=i, incident_id=str(i), severity="near_miss") for i in range(k)
                 )
                 summary = summarise(table, config=CONFIG, evidence=Evidence(incidents=noted))
-                yield summary.robots[0].embodiment
+                yield summary.robots[0].of("E")
 
         simulated(
             "E of a trial", f"{hours} pairs of an hour, 3 near misses per 100 h", truth, scores()

@@ -18,8 +18,9 @@ from robo_eval.core.defaults import SEVERITIES
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.kinds import Side
 from robo_eval.core.wording import counted
+from robo_eval.metrics.attribution import Exposure
 from robo_eval.metrics.config import MetricConfig
-from robo_eval.metrics.safety import incident_rates, safety_score
+from robo_eval.metrics.safety import Safety, safety_of
 from robo_eval_incidents.hours import (
     Exposed,
     HoursRow,
@@ -239,23 +240,19 @@ def _of_side(
     left_out: tuple[str, ...],
 ) -> SideStanding:
     hours, km = total_hours(rows, side), total_hours(rows, side, of="km")
+    times = sum(row.times for row in rows if row.is_exposed)
+    exposure = Exposure(hours=hours, episodes=times, unknown=0)
     without = {unit: one for unit, one in without.items() if {"h": hours, "km": km}[unit]}
+    found = safety_of(_less(counts, without.get("h", {})), exposure, config)
+    if counts is not None and counts[Severity.CRITICAL]:
+        # One ends the period, whoever knows the hours of its robot.
+        ended = safety_of(counts, exposure, config)
+        found = replace(found, score=ended.score, is_valid=ended.is_valid)
+    if side is Side.SIM:
+        found = _without_values(found, _OF_SIM)
+    elif counts is None:
+        found = _without_values(found, NO_RECORD)
     lost = without.get("h", {})
-    known = _less(counts, lost) or {}
-    is_valid = counts is None or not counts[Severity.CRITICAL]
-    score = safety_score(
-        # A critical incident ends the period, whoever knows the hours of its robot.
-        known if counts is None or is_valid else counts,
-        hours,
-        config.severity_weights,
-        form=config.safety_form,
-        level=config.level,
-    )
-    rates = incident_rates(known, hours, level=config.level)
-    if side is Side.SIM or counts is None:
-        reason = _OF_SIM if side is Side.SIM else NO_RECORD
-        score = _missing(score, reason)
-        rates = {name: _missing(rate, reason) for name, rate in rates.items()}
     return SideStanding(
         side=side,
         counts=counts,
@@ -263,14 +260,14 @@ def _of_side(
         hours=hours or None,
         nil_hours=math.fsum(row.nil_hours for row in rows if row.is_exposed),
         rates={
-            name: marked(_per_1000_h(rate), "h", lost, name) for name, rate in rates.items()
+            name: marked(_per_1000_h(rate), "h", lost, name) for name, rate in found.rates.items()
         },
         km=km or None,
         rates_km=_rates_km(counts, without.get("km", {}), km, config.level)
         if counts is not None and side is not Side.SIM
         else {},
-        score=marked(score, "h", lost) if is_valid else score,
-        is_valid=is_valid,
+        score=marked(found.score, "h", lost) if found.is_valid else found.score,
+        is_valid=found.is_valid,
         undecided=maybe,
         left_out=left_out,
         without=without,
@@ -354,8 +351,12 @@ def _less(
     return {name: count - lost[name] for name, count in counts.items()}
 
 
-def _missing(one: Estimate, reason: str) -> Estimate:
-    return Estimate.missing(reason=reason, unit=one.unit, n=one.n, method=one.method)
+def _without_values(found: Safety, reason: str) -> Safety:
+    def missing(one: Estimate) -> Estimate:
+        return Estimate.missing(reason=reason, unit=one.unit, n=one.n, method=one.method)
+
+    rates = {name: missing(rate) for name, rate in found.rates.items()}
+    return replace(found, score=missing(found.score), rates=rates)
 
 
 def by_severity(found: Iterable[Mapping[tuple[Side, Severity, Status], int]]) -> Counter[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from robo_eval import formulas
@@ -10,6 +11,8 @@ from robo_eval.core.defaults import MIN_RATE_HOURS, SAFETY_FORM, SafetyForm
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.wording import counted
 from robo_eval.formulas import SEVERITIES, SEVERITY_WEIGHTS
+from robo_eval.metrics.attribution import Exposure
+from robo_eval.metrics.config import MetricConfig
 from robo_eval.stats.rates import burst_interval
 
 Bursts = Mapping[str, Sequence[int]]
@@ -26,7 +29,7 @@ NOUNS: Final = {
 NO_RECORD: Final = "no record of incidents: a trial without one is not a trial without incidents"
 _GARWOOD: Final = "garwood"
 _BURSTS: Final = "fay_feuer"
-BY_SEVERITY: Final = "garwood_by_severity"
+_BY_SEVERITY: Final = "garwood_by_severity"
 NO_EXPOSURE: Final = "no exposure was logged"
 _CRITICAL: Final = "critical"
 
@@ -175,7 +178,7 @@ def safety_score(
     value = formulas.ss(counts, exposure_hours, weights=used, form=form)
     n = sum(int(counts.get(name, 0)) for name in SEVERITIES)
     if value is None:
-        return Estimate.missing(reason=NO_EXPOSURE, unit="ratio", n=n, method=BY_SEVERITY)
+        return Estimate.missing(reason=NO_EXPOSURE, unit="ratio", n=n, method=_BY_SEVERITY)
     if counts.get(_CRITICAL, 0):
         return Estimate(
             value=0.0,
@@ -183,7 +186,7 @@ def safety_score(
             high=0.0,
             level=level,
             n=n,
-            method=BY_SEVERITY,
+            method=_BY_SEVERITY,
             unit="ratio",
             reason="a critical incident: the score is 0 and the window is invalid",
         )
@@ -201,7 +204,60 @@ def safety_score(
         high=formulas.ss_of_rates(least, weights=used, form=form),
         level=level,
         n=n,
-        method=BY_SEVERITY,
+        method=_BY_SEVERITY,
         unit="ratio",
         reason=f"{counted(n, 'incident')} {too_short(exposure_hours)}" if is_short else None,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Safety:
+    """How safe one policy ran on one physical side, or several robots in a period.
+
+    Attributes:
+        score: The safety score; its lower end is the pessimistic score.
+        rates: Incidents per 100 h by severity.
+        is_valid: Whether the window counts: a critical incident ends it.
+    """
+
+    score: Estimate
+    rates: dict[str, Estimate]
+    is_valid: bool
+
+
+def safety_of(
+    counts: dict[str, int] | None,
+    exposure: Exposure,
+    config: MetricConfig,
+    bursts: Bursts | None = None,
+) -> Safety:
+    """Score and rates; without a record of incidents nothing is known of either.
+
+    Args:
+        counts: Incidents by severity; None if no record was kept.
+        exposure: The hours.
+        config: Settings.
+        bursts: How many of them came together.
+    """
+    if counts is None:
+        reason = NO_RECORD
+        return Safety(
+            score=Estimate.missing(reason=reason, unit="ratio", method=_BY_SEVERITY),
+            rates={
+                name: Estimate.missing(reason=reason, unit=RATE_UNIT, method=_GARWOOD)
+                for name in SEVERITIES
+            },
+            is_valid=True,
+        )
+    return Safety(
+        score=safety_score(
+            counts,
+            exposure.hours,
+            config.severity_weights,
+            form=config.safety_form,
+            level=config.level,
+            bursts=bursts,
+        ),
+        rates=incident_rates(counts, exposure.hours, level=config.level, bursts=bursts),
+        is_valid=not counts.get(_CRITICAL, 0),
     )

@@ -153,7 +153,7 @@ from robo_eval.analysis.trial import analyse_trial, open_trial
 
 assert not [name for name in sys.modules if name.startswith("robo_eval_incidents")]
 (robot,) = analyse_trial(open_trial(sys.argv[1])).robots
-print(robot.safety.score.value)
+print(robot.of("SS").value)
 """
 
 

@@ -14,7 +14,7 @@ from robo_eval.core.estimate import Estimate
 from robo_eval.core.kinds import Side
 from robo_eval.formulas.composite import AXES
 from robo_eval.gates.axes.draws import Measured
-from robo_eval.metrics.registered.safety import score_of
+from robo_eval.metrics.registered.safety import safety_at
 from robo_eval.metrics.throughput import UNIT, throughput_of
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def embodiment_measured(body: Body | None, resamples: int, seed: int) -> Measure
     if raw.value is not None and body.side != Side.REAL.value:
         said = "; ".join(filter(None, (raw.reason, f"of a {body.side}, not of a robot")))
         raw = replace(raw, reason=said)
-    parts = {body.name: body.reliability, "SS": score_of(body, body.level)}
+    parts = {body.name: body.reliability, "SS": safety_at(body, body.level).score}
     if body.agreement is not None:
         parts["S2R"] = body.agreement.agreement
     rng = np.random.default_rng([seed, AXES.index("E")])

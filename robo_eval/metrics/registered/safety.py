@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.number import Number
@@ -12,14 +13,12 @@ from robo_eval.metrics.body import Body
 from robo_eval.metrics.registered.times import times_of
 from robo_eval.metrics.registry import PHYSICAL, metric
 from robo_eval.metrics.safety import (
-    BY_SEVERITY,
     NO_EXPOSURE,
-    NO_RECORD,
     NOUNS,
     RATE_UNIT,
+    Safety,
     hours_text,
-    incident_rates,
-    safety_score,
+    safety_of,
 )
 
 _GROUP = "Safety"
@@ -47,7 +46,8 @@ def safety(body: Body) -> Iterator[Number]:
     rate. `SS_pessimistic` takes all rates at their upper ends.
     """
     hours = hours_text(body.exposure.hours) if body.exposure.episodes else NO_EXPOSURE
-    score = score_of(body, body.level)
+    found = safety_at(body, body.level)
+    score = found.score
     yield Number(estimate=score, rests_on=hours)
     if score.low is not None:
         yield Number(
@@ -57,9 +57,9 @@ def safety(body: Body) -> Iterator[Number]:
             note="rates at the upper ends of their intervals",
             detail=True,
         )
-    for name, rate in _rates(body, body.level).items():
+    for severity, rate in found.rates.items():
         rests_on = "" if rate.value is None else f"{rate.n} in {hours}"
-        yield Number(name=name, estimate=rate, rests_on=rests_on)
+        yield Number(name=f"{severity}_per_100_h", estimate=rate, rests_on=rests_on)
     for severity, seen in (body.counts or {}).items():
         yield Number(
             name=COUNTS[severity],
@@ -69,20 +69,10 @@ def safety(body: Body) -> Iterator[Number]:
         )
 
 
-def score_of(body: Body, level: float) -> Estimate:
-    """Safety score of a body; without a record of incidents nothing is known of it."""
-    if body.counts is None:
-        return Estimate.missing(reason=NO_RECORD, unit="ratio", method=BY_SEVERITY)
-    config = body.config
-    return safety_score(
-        body.counts, body.exposure.hours, config.severity_weights,
-        form=config.safety_form, level=level, bursts=body.bursts,
-    )  # fmt: skip
-
-
-def _rates(body: Body, level: float) -> dict[str, Estimate]:
-    found = incident_rates(body.counts or {}, body.exposure.hours, level=level, bursts=body.bursts)
-    return {f"{severity}_per_100_h": rate for severity, rate in found.items()}
+def safety_at(body: Body, level: float) -> Safety:
+    """Score and rates of a body, with intervals of a level."""
+    config = replace(body.config, level=level)
+    return safety_of(body.counts, body.exposure, config, body.bursts)
 
 
 def harm_of(body: Body) -> dict[str, Estimate]:
@@ -95,8 +85,9 @@ def harm_of(body: Body) -> dict[str, Estimate]:
     both = 2.0 * body.level - 1.0 if body.level > 0.5 else body.level
     # After no incident the time between them has a one-sided bound already.
     level = both if sum(body.counts.values()) else body.level
-    times = times_of(body, level)
-    return {"SS": score_of(body, both), **_rates(body, both), "MTBSI": times["mtbsi"]}
+    found = safety_at(body, both)
+    rates = {f"{severity}_per_100_h": rate for severity, rate in found.rates.items()}
+    return {"SS": found.score, **rates, "MTBSI": times_of(body, level)["mtbsi"]}
 
 
 @metric(

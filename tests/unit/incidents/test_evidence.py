@@ -62,7 +62,7 @@ def robot_of(trial: TrialDirectory, side: str = "real") -> Body:
 
 
 def counts(trial: TrialDirectory, side: str = "real") -> dict[str, int] | None:
-    found = robot_of(trial, side).safety.counts
+    found = robot_of(trial, side).counts
     return None if found is None else {name: count for name, count in found.items() if count}
 
 
@@ -82,7 +82,7 @@ def test_incidents_of_the_log_are_those_of_the_trial(trial, own, say, report):
     assert counts(trial) == {"minor": 1}
     # The episodes' hours, and not those of the log on top.
     log_exposure(trial.path, own)
-    assert robot_of(trial).safety.exposure.hours == pytest.approx(3.0)
+    assert robot_of(trial).exposure.hours == pytest.approx(3.0)
 
 
 def test_drafts_count_dismissed_ones_do_not_and_simulated_ones_are_left_out(
@@ -133,7 +133,7 @@ def test_what_was_reported_of_a_twin_is_no_record_of_a_robot(trial, own, say, re
     say(own, report(side="twin", happened_ns=START))
     assert counts(trial, "twin") == {"near_miss": 1}
     assert counts(trial, "real") is None
-    assert robot_of(trial).safety.score.value is None
+    assert robot_of(trial).of("SS").value is None
     assert audit(trial)[0] == "missing"
 
 
