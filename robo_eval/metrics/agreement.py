@@ -20,6 +20,7 @@ from robo_eval.metrics.frame import episodes_frame
 from robo_eval.metrics.initial_state import state_difference
 from robo_eval.metrics.performance import (
     CONDITION,
+    CONTEXT,
     by_first,
     mean_by_seed,
     means_by_seed,
@@ -62,7 +63,6 @@ _SAME: Final = (
     "task", "level", "difficulty", "profile", "drift_step", "seed", "policy_digest",
 )  # fmt: skip
 """What both episodes of a pair share."""
-_CONTEXT: Final = ("family", VARIANT, "profile", "level", "difficulty")
 _NO_PAIR: Final = Estimate.missing(reason="no pair with both episodes scored", unit="ratio")
 _ALONE: Final = "have no scored partner"
 _UNMET: Final = "are in contexts that were not simulated"
@@ -103,14 +103,14 @@ class Agreement:
     ar_sim: Estimate
     ar_physical: Estimate
     difference: Estimate
-    p_value: float | None
+    p_value: float | None = None
     matching: str
-    n_pairs: int
+    n_pairs: int = 0
     n_unpaired: int
     families: dict[str, Estimate]
     worst_family: str | None
     uncovered_mass: float | None
-    effective_sample_size: float | None
+    effective_sample_size: float | None = None
     offered: int = 0
     mcnemar_p: float | None = None
     why_alone: str = ""
@@ -163,9 +163,7 @@ def compare_sides(
 
 def compare_rows(rows: Rows, side: str, config: MetricConfig) -> Agreement:
     """`compare_sides` of rows that were checked and cut to the main arm already."""
-    physical, simulated = (
-        rows.take((rows["side"] == name) & rows.scored) for name in (side, Side.SIM.value)
-    )
+    physical, simulated = rows.scored_on(side), rows.scored_on(Side.SIM)
     is_paired = not physical.missing("pair_id").all()
     compare = _by_pairs if is_paired else _by_contexts
     found = compare(NAMES[side], physical, simulated, config)
@@ -205,7 +203,7 @@ def _whatever_is_lost(
 
 def _offered(rows: Rows, side: str) -> int:
     known = rows.take(rows.scored & rows.missing("pair_id") & ~rows.missing("seed"))
-    number, first = numbered(known, ("policy", "task", *_CONTEXT, "drift_step", "seed"))
+    number, first = numbered(known, ("policy", "task", *CONTEXT, "drift_step", "seed"))
     one, other = (
         np.bincount(number[known["side"] == name], minlength=len(first))
         for name in (side, Side.SIM.value)
@@ -264,7 +262,15 @@ def _by_pairs(name: str, physical: Rows, simulated: Rows, config: MetricConfig) 
     gap = np.full(len(physical), np.nan)  # where there is no partner
     gap[mine] = one.succeeded.astype(np.float64) - other.succeeded
     gaps = physical.having(gap=gap)
-    found = _of_pairs(one, other, config)
+    real = sim = difference = _NO_PAIR
+    p_value = given = None
+    if len(one):
+        real, sim = (success_of_rows(rows, config, exact=True) for rows in (one, other))
+        difference = _difference(gaps.take(mine), config)
+        if not one.share_seeds:  # pairs of one seed are not independent
+            table = paired_table(one.succeeded, other.succeeded)
+            p_value = pairs_p(table.only_first, table.only_second, len(one))
+            given = mcnemar_p(table.only_first, table.only_second)
     uncovered = float(np.isnan(gap).mean()) if len(gap) else None
     agreement = _agreement(gaps, config)
     if uncovered is not None and uncovered > config.max_unmatched + ROUNDING:
@@ -285,18 +291,17 @@ def _by_pairs(name: str, physical: Rows, simulated: Rows, config: MetricConfig) 
         new_task=_worst_of(
             gaps, _why(gaps), lambda rows: _of_new_tasks(_over_tasks(rows, config), agreement)
         ),
-        ar_sim=found.sim,
-        ar_physical=found.real,
-        difference=found.difference,
-        p_value=found.p_value,
-        mcnemar_p=found.mcnemar_p,
+        ar_sim=sim,
+        ar_physical=real,
+        difference=difference,
+        p_value=p_value,
+        mcnemar_p=given,
         matching="pairs",
         n_pairs=len(one),
         n_unpaired=len(physical) - len(one),
         families=families,
         worst_family=_worst(families),
         uncovered_mass=uncovered,
-        effective_sample_size=None,
         why_alone=_why(gaps),
     )
 
@@ -387,54 +392,10 @@ def _check_alike(one: Rows, other: Rows) -> None:
             )
 
 
-@dataclass(frozen=True, slots=True)
-class _Compared:
-    real: Estimate
-    sim: Estimate
-    difference: Estimate
-    agreement: Estimate
-    p_value: float | None = None
-    mcnemar_p: float | None = None
-    sizes: tuple[int, int] = (0, 0)
-    """Physical and simulated observations, where contexts are compared."""
-    alone: int = 0
-    """Physical episodes that cannot be compared, where contexts are."""
-    why: str = ""
-    """Why they cannot."""
-
-
-def _of_pairs(physical: Rows, simulated: Rows, config: MetricConfig) -> _Compared:
-    """Compare row i of one with row i of the other."""
-    if not len(physical):
-        return _Compared(_NO_PAIR, _NO_PAIR, _NO_PAIR, _NO_PAIR)
-    real, sim = physical.succeeded, simulated.succeeded
-    table = paired_table(real, sim)
-    difference = _difference(physical.having(gap=real.astype(np.float64) - sim), config)
-    p_value = given = None  # pairs of one seed are not independent
-    if not _share_seeds(physical):
-        p_value = pairs_p(table.only_first, table.only_second, len(physical))
-        given = mcnemar_p(table.only_first, table.only_second)
-    return _Compared(
-        real=success_of_rows(physical, config, exact=True),
-        sim=success_of_rows(simulated, config, exact=True),
-        difference=difference,
-        agreement=folded(difference),
-        p_value=p_value,
-        mcnemar_p=given,
-    )
-
-
-def _share_seeds(rows: Rows) -> bool:
-    """Whether pairs share their seeds; not where one has none."""
-    if rows.missing("seed").any():
-        return False
-    return len(np.unique(rows.codes("seed").code)) < len(rows)
-
-
 def _difference(gaps: Rows, config: MetricConfig) -> Estimate:
     """Mean of the gaps of pairs; those that share a seed are one observation."""
     n = len(gaps)
-    if _share_seeds(gaps):
+    if gaps.share_seeds:
         once = once_by_seed(gaps, gap=gaps["gap"])
         value = float(np.sort(once["gap"]).mean())
         seeds = means_by_seed(once, "gap")
@@ -470,14 +431,41 @@ def folded(difference: Estimate) -> Estimate:
 # Contexts ----------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Compared:
+    """What is said of episodes in the mixture of contexts met physically.
+
+    Attributes:
+        real: Physical success.
+        sim: Simulated success.
+        difference: The first less the second.
+        agreement: 1 less their distance.
+        sizes: Physical and simulated observations.
+        alone: Physical episodes that cannot be compared.
+        uncovered: Their share; None without physical episodes.
+        why: Why they cannot.
+        effective: Simulated episodes the weights leave.
+    """
+
+    real: Estimate
+    sim: Estimate
+    difference: Estimate
+    agreement: Estimate
+    sizes: tuple[int, int] = (0, 0)
+    alone: int
+    uncovered: float | None
+    why: str = ""
+    effective: float | None = None
+
+
 def _by_contexts(name: str, physical: Rows, simulated: Rows, config: MetricConfig) -> Agreement:
     others = dict(_families(simulated))
     compared = {
-        family: _of_contexts(physical.take(mine), simulated.take(others.get(family, [])), config)[0]
+        family: _of_contexts(physical.take(mine), simulated.take(others.get(family, [])), config)
         for family, mine in _families(physical)
     }
     families = {family: one.agreement for family, one in compared.items()}
-    found, uncovered, effective = _of_contexts(physical, simulated, config)
+    found = _of_contexts(physical, simulated, config)
     return Agreement(
         name=name,
         agreement=found.agreement,
@@ -485,21 +473,17 @@ def _by_contexts(name: str, physical: Rows, simulated: Rows, config: MetricConfi
         ar_sim=found.sim,
         ar_physical=found.real,
         difference=found.difference,
-        p_value=None,
         matching="contexts",
-        n_pairs=0,
         n_unpaired=len(physical),
         families=families,
         worst_family=_worst(families),
-        uncovered_mass=uncovered,
-        effective_sample_size=effective,
+        uncovered_mass=found.uncovered,
+        effective_sample_size=found.effective,
         why_alone=found.why,
     )
 
 
-def _of_contexts(
-    physical: Rows, simulated: Rows, config: MetricConfig
-) -> tuple[_Compared, float | None, float | None]:
+def _of_contexts(physical: Rows, simulated: Rows, config: MetricConfig) -> _Compared:
     """Rates and agreement in the mixture of contexts met physically."""
     sim = _counts(simulated)
     rates = {context: k / size for context, (k, size, _) in sim.items()}
@@ -513,7 +497,10 @@ def _of_contexts(
             "no scored physical episode" if not n_real else "unmatched: no context was simulated"
         )
         none = Estimate.missing(reason=reason, unit="ratio", n=n_real)
-        return _Compared(none, none, none, none, alone=n_real), (1.0 if n_real else None), None
+        return _Compared(
+            real=none, sim=none, difference=none, agreement=none, alone=n_real,
+            uncovered=1.0 if n_real else None,
+        )  # fmt: skip
     n_sim = sum(sim[context][2] for context in real)
     k_real, m, _ = np.array(list(real.values())).T
     found = formulas.s2r_reweighted(
@@ -525,7 +512,8 @@ def _of_contexts(
     total = int(m.sum())
     sim_value = found["ar_sim_reweighted"]
     assert sim_value is not None
-    note = _effective_note(found.get("effective_sample_size"), config.min_effective_size)
+    effective = found.get("effective_sample_size")
+    note = _effective_note(effective, config.min_effective_size)
     # What simulated episodes leave open in the mixture that was met ...
     weight = _by_context(simulated, {name: real[name][1] / sim[name][1] for name in real})
     played = share_by_seed(simulated.having(weight=weight).take(~np.isnan(weight)))
@@ -558,7 +546,7 @@ def _of_contexts(
     )
     if uncovered <= config.max_unmatched + ROUNDING:
         agreement = _worst_of(once, why, lambda rows: folded(difference(rows)))
-    compared = _Compared(
+    return _Compared(
         real=success_estimate(round(k_real.sum()), total, exact=True, level=config.level)
         if total == len(met)
         else success_of_rows(met, config, exact=True),
@@ -567,9 +555,10 @@ def _of_contexts(
         agreement=agreement,
         sizes=(total, sum(sim[context][1] for context in real)),
         alone=int(alone.sum()),
+        uncovered=uncovered,
         why=why,
+        effective=effective,
     )
-    return compared, uncovered, found.get("effective_sample_size")
 
 
 def _over_families(found: Sequence[_Compared], config: MetricConfig) -> Estimate:
@@ -589,8 +578,8 @@ def _over_families(found: Sequence[_Compared], config: MetricConfig) -> Estimate
 
 def _by_context(rows: Rows, numbers: Mapping[tuple[Any, ...], float]) -> NDArray[np.float64]:
     """The number of the context of each row, shape (n,); NaN where it has none."""
-    found = np.array([numbers.get(context, np.nan) for context in groups(rows, _CONTEXT)])
-    return np.asarray(found[numbered(rows, _CONTEXT)[0]])
+    found = np.array([numbers.get(context, np.nan) for context in groups(rows, CONTEXT)])
+    return np.asarray(found[numbered(rows, CONTEXT)[0]])
 
 
 def _counts(rows: Rows) -> dict[tuple[Any, ...], tuple[float, int, int]]:
@@ -599,7 +588,7 @@ def _counts(rows: Rows) -> dict[tuple[Any, ...], tuple[float, int, int]]:
     A seed that repeats is one observation, which counts by its share.
     """
     found = {}
-    for key, own in sorted(groups(rows, _CONTEXT).items(), key=lambda item: sort_key(item[0])):
+    for key, own in sorted(groups(rows, CONTEXT).items(), key=lambda item: sort_key(item[0])):
         number, first = numbered_by_seed(own, CONDITION)
         shares = means_by(number, by_first(own, own.succeeded.astype(np.float64)), len(first))
         found[key] = float(np.sort(shares).sum()), len(first), len(own)

@@ -101,8 +101,9 @@ def by_calibration(rows: Rows, side: str, config: MetricConfig) -> tuple[Calibra
             member: compare_rows(rows.take(~is_sim | (snapshots == member)), side, config)
             for member in members
         }
+        first = compared[members[0]]
         difference, agreement = (
-            _single(compared[members[0]])
+            (first.difference, first.agreement)
             if len(members) == 1
             else _crossed(rows, side, is_sim, snapshots, members, compared, config)
         )
@@ -116,10 +117,6 @@ def by_calibration(rows: Rows, side: str, config: MetricConfig) -> tuple[Calibra
             )
         )
     return tuple(found)
-
-
-def _single(found: Agreement) -> tuple[Estimate, Estimate]:
-    return found.difference, found.agreement
 
 
 def _crossed(

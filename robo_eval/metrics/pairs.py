@@ -15,11 +15,9 @@ from robo_eval.core.kinds import Side
 from robo_eval.core.number import Condition
 from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.frame import is_missing
-from robo_eval.metrics.performance import once_by_seed, success_of_rows
-from robo_eval.metrics.tables import Rows, groups, matched_pairs, numbered, sort_key, split_by
-from robo_eval.metrics.tasks import VARIANT, task_label
-
-_CONTEXT = ("family", VARIANT, "profile", "level", "difficulty")
+from robo_eval.metrics.performance import CONTEXT, once_by_seed, success_of_rows
+from robo_eval.metrics.tables import Rows, groups, matched_pairs, numbered, sort_key
+from robo_eval.metrics.tasks import task_label
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +35,7 @@ class Paired:
 
     sim: NDArray[np.float64]
     real: NDArray[np.float64]
-    clusters: NDArray[np.intp] | None
+    clusters: NDArray[np.int64] | None
     contexts: Counter[Hashable]
     sim_only: NDArray[np.bool_]
     sim_only_contexts: Counter[Hashable]
@@ -57,8 +55,7 @@ def paired_outcomes(rows: Rows, side: str) -> Paired:
         rows: Rows of `main_rows` of one policy.
         side: `real` or `twin`.
     """
-    physical = rows.take((rows["side"] == side) & rows.scored)
-    simulated = rows.take((rows["side"] == Side.SIM.value) & rows.scored)
+    physical, simulated = rows.scored_on(side), rows.scored_on(Side.SIM)
     mine, partners = matched_pairs(physical, simulated)
     real, sim = physical.take(mine).succeeded, simulated.take(partners).succeeded
     one = once_by_seed(
@@ -70,24 +67,16 @@ def paired_outcomes(rows: Rows, side: str) -> Paired:
     return Paired(
         sim=one["sim"],
         real=one["real"],
-        clusters=_seeds(one),
+        clusters=one.codes("seed").code if one.share_seeds else None,
         contexts=_contexts(one),
         sim_only=rest.succeeded,
         sim_only_contexts=_contexts(rest),
     )
 
 
-def _seeds(rows: Rows) -> NDArray[np.intp] | None:
-    seeds = rows["seed"]
-    if not len(seeds) or rows.missing("seed").any():
-        return None
-    names, numbers = np.unique(seeds.astype(np.int64), return_inverse=True)
-    return None if len(names) == len(seeds) else numbers.astype(np.intp)
-
-
 def _contexts(rows: Rows) -> Counter[Hashable]:
-    number, first = numbered(rows, _CONTEXT)
-    columns = [rows[name][first].tolist() for name in _CONTEXT]
+    number, first = numbered(rows, CONTEXT)
+    columns = [rows[name][first].tolist() for name in CONTEXT]
     sizes = np.bincount(number, minlength=len(first)).tolist()
     return Counter(dict(zip(zip(*columns, strict=True), sizes, strict=True)))
 
@@ -123,11 +112,15 @@ def by_condition(rows: Rows, side: str, config: MetricConfig) -> tuple[Condition
     Returns:
         The conditions in order of task, profile, level and difficulty; none without common ones.
     """
-    physical = rows.take((rows["side"] == side) & rows.scored)
-    simulated = rows.take((rows["side"] == Side.SIM.value) & rows.scored)
+    physical, simulated = rows.scored_on(side), rows.scored_on(Side.SIM)
     is_paired = not physical.missing("pair_id").all()
-    both = _by_their_pairs if is_paired else _by_their_contexts
-    found = both(physical, simulated)
+    if is_paired:
+        mine, partners = matched_pairs(physical, simulated)
+        here = groups(physical.take(mine).having(partner=partners), CONTEXT)
+        found = [(key, one, simulated.take(one["partner"])) for key, one in here.items()]
+    else:
+        here, there = groups(physical, CONTEXT), groups(simulated, CONTEXT)
+        found = [(key, here[key], there[key]) for key in here if key in there]
     return tuple(
         ConditionRates(
             at=Condition(
@@ -144,25 +137,6 @@ def by_condition(rows: Rows, side: str, config: MetricConfig) -> tuple[Condition
             found, key=lambda item: sort_key(item[0])
         )
     )
-
-
-_Condition = tuple[tuple[Any, ...], Rows, Rows]
-"""Values of the columns of a context; physical and simulated episodes."""
-
-
-def _by_their_pairs(physical: Rows, simulated: Rows) -> list[_Condition]:
-    mine, partners = matched_pairs(physical, simulated)
-    one, other = physical.take(mine), simulated.take(partners)
-    number, first = numbered(one, _CONTEXT)
-    return [
-        (tuple(one[name][row] for name in _CONTEXT), one.take(own), other.take(own))
-        for row, own in zip(first, split_by(number, len(first)), strict=True)
-    ]
-
-
-def _by_their_contexts(physical: Rows, simulated: Rows) -> list[_Condition]:
-    here, there = groups(physical, _CONTEXT), groups(simulated, _CONTEXT)
-    return [(key, here[key], there[key]) for key in here if key in there]
 
 
 def _known(value: Any) -> Any:  # noqa: ANN401 - a cell

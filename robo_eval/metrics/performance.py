@@ -45,7 +45,9 @@ DEFAULT: Final = MetricConfig()
 _ROUNDING: Final = 1e-6
 FIRST_ATTEMPTS: Final = "starts were repeated unequally often, so the first attempt of each counts"
 
-CONDITION: Final = ("side", "task", "family", VARIANT, "profile", "level", "difficulty")
+CONTEXT: Final = ("family", VARIANT, "profile", "level", "difficulty")
+"""Columns that together name what both sides of a comparison are put through."""
+CONDITION: Final = ("side", "task", *CONTEXT)
 """Columns that together name what a policy was put through."""
 
 

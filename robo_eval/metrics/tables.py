@@ -213,6 +213,16 @@ class Rows:
         known: NDArray[np.bool_] = ~np.isnan(self["quality"])
         return known
 
+    def scored_on(self, side: str) -> Rows:
+        """Those of a side that have a quality."""
+        return self.take((self["side"] == str(side)) & self.scored)
+
+    @property
+    def share_seeds(self) -> bool:
+        """Whether some have one seed in common; not where one has none."""
+        seeds = self.codes("seed").code
+        return bool((seeds > 0).all()) and len(np.unique(seeds)) < len(seeds)
+
     @property
     def succeeded(self) -> NDArray[np.bool_]:
         """Which rows are strict successes, shape (n,)."""
