@@ -33,10 +33,6 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 _RATIO: Final = "ratio"
-_NO_TEAMS: Final = (
-    "teams.csv needs lines of the same task with 1 robot and with several (task, robots,"
-    " episodes, successes)"
-)
 _NO_ANCHORS: Final = (
     "no anchors: which tasks per currency unit count 0 and 1 has to be said, by a line of"
     " anchors.csv (axis $, baseline, expert, source) or the anchors of the settings"
@@ -143,7 +139,7 @@ def axes_of(
         ),
         "T": tools_measured(noted.tools, settings, level=level, resamples=resamples, seed=seed),
         "R": revision,
-        "S": _sociality(noted, level, seed),
+        "S": sociality_measured(noted.teams, level=level, seed=seed),
         "E": embodiment_measured(body, resamples, seed),
         "$": throughput_measured(body, resamples, seed),
     }  # fmt: skip
@@ -232,10 +228,3 @@ def _on_line(x: float | Array, anchors: AnchorSettings) -> float:
     return formulas.calibrate(
         np.maximum(x, 0.0), anchors.baseline, anchors.expert, scale=anchors.scale
     )
-
-
-def _sociality(noted: Evidence, level: float, seed: int) -> Measured:
-    found = sociality_measured(noted.teams or (), level=level, seed=seed)
-    if found.raw.value is not None:
-        return found
-    return replace(found, raw=replace(found.raw, reason=f"{found.raw.reason}; {_NO_TEAMS}"))

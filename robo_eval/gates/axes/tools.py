@@ -139,7 +139,7 @@ def _at(
 
 
 def sociality_measured(
-    trials: Sequence[TeamTrial], *, level: float = 0.95, seed: int = 0
+    trials: Sequence[TeamTrial] | None, *, level: float = 0.95, seed: int = 0
 ) -> Measured:
     """Share of the shortfall of one robot that several make up for, less penalties.
 
@@ -148,7 +148,8 @@ def sociality_measured(
     came into conflict, looped, chattered or all did the same, averaged over tasks.
 
     Args:
-        trials: Episodes of the same tasks, tools and total budget with one and with more robots.
+        trials: Episodes of the same tasks, tools and total budget with one and with more robots;
+            None where there is no such file.
         level: Coverage of the intervals, quantiles of draws from the Jeffreys posteriors of all
             shares; in each draw the numbers of robots are those chosen from the counts.
         seed: Seed of the draws.
@@ -161,12 +162,15 @@ def sociality_measured(
         Chojecki (2025), arXiv:2511.13411, section 3.1.
     """
     by_task: dict[str, dict[int, list[TeamTrial]]] = defaultdict(lambda: defaultdict(list))
-    for trial in trials:
+    for trial in trials or ():
         if trial.episodes:
             by_task[trial.task][trial.robots].append(trial)
     whole = {task: sizes for task, sizes in by_task.items() if 1 in sizes and len(sizes) > 1}
     if not whole:
-        reason = "no task was played with one robot and with several"
+        reason = (
+            "no task was played with one robot and with several; teams.csv needs lines of the same"
+            " task with 1 robot and with several (task, robots, episodes, successes)"
+        )
         return Measured(raw=Estimate.missing(reason=reason, unit="ratio", method=JEFFREYS))
     solo = [_tally(sizes[1], "successes") for sizes in whole.values()]
     best = [_best({k: own for k, own in sizes.items() if k > 1}) for sizes in whole.values()]
