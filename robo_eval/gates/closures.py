@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from robo_eval.core.estimate import Estimate
-from robo_eval.gates.axes.draws import estimate_of_draws, jeffreys_draws, left_problem, tallied
+from robo_eval.gates.axes.draws import estimate_of_first, left_problem, share_and_draws, tallied
 
 if TYPE_CHECKING:
     from robo_eval.gates.audits import Status
@@ -85,26 +85,19 @@ def _expansion(
             reason=f"{tool}: not played: {text}",
         )  # fmt: skip
     rng = np.random.default_rng(seed)
-    draws = {cell: jeffreys_draws(*counts[cell], _DRAWS, rng) for cell in _NEEDED}
-    rates = {cell: counts[cell][0] / counts[cell][1] for cell in _NEEDED}
+    shares = {cell: share_and_draws(*counts[cell], _DRAWS, rng) for cell in _NEEDED}
     n = sum(counts[cell][1] for cell in _NEEDED)
-    gain = estimate_of_draws(_gain(rates), _gain(draws), n=n, level=level)
-    left = estimate_of_draws(_left(rates), _left(draws), n=n, level=level)
+    own = shares["after", "needs"] - shares["before", "needs"]
+    others = shares["after", "control"] - shares["before", "control"]
+    without = shares["ablated", "needs"] - shares["before", "needs"]
+    gain = estimate_of_first(own - others, n=n, level=level)
+    left = estimate_of_first(without, n=n, level=level)
     helped = sorted({trial.installed_by for trial in trials if trial.installed_by != "policy"})
     problem = _problem(gain, left, share_left, helped)
     return Expansion(
         tool=tool, status="fail" if problem else "pass", gain=gain, left=left,
         reason=f"{tool}: {problem or f'gain {gain}, {left} left without it'}",
     )  # fmt: skip
-
-
-def _gain(rates: Mapping[tuple[str, str], Any]) -> Any:  # noqa: ANN401 - numbers or arrays
-    own = rates["after", "needs"] - rates["before", "needs"]
-    return own - (rates["after", "control"] - rates["before", "control"])
-
-
-def _left(rates: Mapping[tuple[str, str], Any]) -> Any:  # noqa: ANN401 - numbers or arrays
-    return rates["ablated", "needs"] - rates["before", "needs"]
 
 
 def _problem(gain: Estimate, left: Estimate, share_left: float, helped: list[str]) -> str:
