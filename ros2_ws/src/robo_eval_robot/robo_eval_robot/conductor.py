@@ -369,7 +369,9 @@ class _Run:
         try:
             while is_paused(trial):
                 self._show("paused")
-                self._link.wait(lambda: self._is_stopped() or not is_paused(trial), _PAUSE_S)
+                self._link.wait(
+                    lambda: bool(self._stop.signal_name) or not is_paused(trial), _PAUSE_S
+                )
                 self._check_stop()
         finally:
             self._notebook.pause(
@@ -414,9 +416,6 @@ class _Run:
     def _check_signal(self) -> None:
         if self._stop.signal_name is not None:
             raise InterruptedRunError(f"stopped by {self._stop.signal_name}")
-
-    def _is_stopped(self) -> bool:
-        return self._stop.signal_name is not None
 
     def _after_loss(
         self, planned: PlannedEpisode, err: CheckFailedError, played: Played

@@ -248,25 +248,20 @@ def _set_up(
     stagehand: Stagehand,
 ) -> None:
     """Have the scene set up, as often as somebody is there who can mend it."""
+    options = None if planned.start is None else {"state": dict(planned.start)}
+    expected = planned_start if planned.start is None else dict(planned.start)
     while True:
         try:
-            return _set_up_once(env, planned, planned_start)
+            state = env.prepare(seed=planned.seed, episode_id=planned.episode_id, options=options)
+            problem = None if expected is None else env.deviation_problem(state, expected)
+            if problem is None:
+                return
+            raise CheckFailedError(f"the start is not the planned one: {problem}")
         except (RobotLostError, RobotStuckError):
             raise
         except CheckFailedError as err:
             if not stagehand.again(str(err)):
                 raise
-
-
-def _set_up_once(
-    env: RosRobotEnv, planned: PlannedEpisode, planned_start: dict[str, Any] | None
-) -> None:
-    options = None if planned.start is None else {"state": dict(planned.start)}
-    state = env.prepare(seed=planned.seed, episode_id=planned.episode_id, options=options)
-    expected = planned_start if planned.start is None else dict(planned.start)
-    problem = None if expected is None else env.deviation_problem(state, expected)
-    if problem is not None:
-        raise CheckFailedError(f"the start is not the planned one: {problem}")
 
 
 def _start(env: RosRobotEnv, policy: Policy, seed: int) -> Any:  # noqa: ANN401 - any space

@@ -166,7 +166,7 @@ class GuardNode:
             (topics.SAFETY_RESET, self._guard.reset),
             (topics.SAFETY_WITHHOLD, self._guard.withhold),
         ):
-            self.node.create_service(Trigger, full(service), self._answering(ask))
+            self.node.create_service(Trigger, full(service), partial(self._on_asked, ask))
         self.node.create_service(SetBool, full(topics.SAFETY_ENABLE), self._on_enable)
         power_off = self._robot.guard.stop.power_off
         self._power: Any = (
@@ -190,12 +190,9 @@ class GuardNode:
         self._react(reaction)
 
     def _on_joint_state(self, message: Any) -> None:  # noqa: ANN401 - a ROS message
+        stamp_ns = topics.ns_of(message.header.stamp)
         sample = JointSample(
-            names=message.name,
-            positions=message.position,
-            velocities=message.velocity,
-            efforts=message.effort,
-            stamp_ns=topics.ns_of(message.header.stamp),
+            message.name, message.position, message.velocity, message.effort, stamp_ns=stamp_ns
         )
         self._react(self._guard.joint_state(sample, time.monotonic()))
 
@@ -285,11 +282,8 @@ class GuardNode:
             self._is_warned = True
             self.node.get_logger().warning(f"{topic}: {said}")
 
-    def _answering(self, ask: Callable[[float], Answer]) -> Callable[[Any, Any], Any]:
-        def answer(_request: Any, response: Any) -> Any:  # noqa: ANN401 - ROS messages
-            return self._answer(ask(time.monotonic()), response)
-
-        return answer
+    def _on_asked(self, ask: Callable[[float], Answer], _request: Any, response: Any) -> Any:  # noqa: ANN401 - ROS messages
+        return self._answer(ask(time.monotonic()), response)
 
     def _on_enable(self, request: Any, response: Any) -> Any:  # noqa: ANN401 - ROS messages
         self._look_around()

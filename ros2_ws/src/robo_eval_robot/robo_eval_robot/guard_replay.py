@@ -180,14 +180,7 @@ class _Replay:
 
     def _joints(self, guard: Guard, data: bytes) -> Reaction:
         stamp_ns, names, numbers = joint_state(data)
-        positions, velocities, efforts = (each.tolist() for each in numbers)
-        sample = JointSample(
-            names=names,
-            positions=positions,
-            velocities=velocities,
-            efforts=efforts,
-            stamp_ns=stamp_ns,
-        )
+        sample = JointSample(names, *(each.tolist() for each in numbers), stamp_ns=stamp_ns)
         return guard.joint_state(sample, self._now)
 
     def _request(self, guard: Guard, data: bytes) -> Reaction:

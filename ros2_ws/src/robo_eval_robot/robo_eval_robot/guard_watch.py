@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Final
 
 from robo_eval_robot.config import RobotConfig
@@ -25,9 +25,9 @@ _QUANTITY: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class JointSample:
-    """One message of joint states."""
+    """One message of joint states; its fields are in the order of `sensor_msgs/JointState`."""
 
     names: Sequence[str]
     positions: Sequence[float]
@@ -35,6 +35,7 @@ class JointSample:
     """Empty if they are not measured."""
     efforts: Sequence[float] = ()
     """Empty if they are not measured."""
+    _: KW_ONLY
     stamp_ns: int
 
 

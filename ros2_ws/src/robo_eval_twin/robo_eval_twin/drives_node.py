@@ -10,6 +10,7 @@ import os
 import time
 from array import array
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -154,9 +155,9 @@ class DrivesNode(Driver):
             "estop": self._press,
         }
         for name, ask in asked.items():
-            self.node.create_service(Trigger, f"driver/{name}", self._doing(ask))
+            self.node.create_service(Trigger, f"driver/{name}", partial(self._on_asked, ask))
         for name, switch in switched.items():
-            self.node.create_service(SetBool, f"driver/{name}", self._switching(switch))
+            self.node.create_service(SetBool, f"driver/{name}", partial(self._on_switched, switch))
         off = self.node.create_service(Trigger, "driver/power_off", self._on_power_off)
         tell = off.send_response
 
@@ -167,19 +168,13 @@ class DrivesNode(Driver):
         # A callback cannot keep its answer to itself.
         off.send_response = tell_unless_silent  # type: ignore[method-assign]
 
-    def _doing(self, ask: Callable[[], None]) -> Callable[[Any, Any], Any]:
-        def answer(_request: Any, response: Any) -> Any:  # noqa: ANN401 - ROS messages
-            ask()
-            return self._answered(response)
+    def _on_asked(self, ask: Callable[[], None], _request: Any, response: Any) -> Any:  # noqa: ANN401 - ROS messages
+        ask()
+        return self._answered(response)
 
-        return answer
-
-    def _switching(self, switch: Callable[[bool], None]) -> Callable[[Any, Any], Any]:
-        def answer(request: Any, response: Any) -> Any:  # noqa: ANN401 - ROS messages
-            switch(request.data)
-            return self._answered(response)
-
-        return answer
+    def _on_switched(self, switch: Callable[[bool], None], request: Any, response: Any) -> Any:  # noqa: ANN401 - ROS messages
+        switch(request.data)
+        return self._answered(response)
 
     def _answered(self, response: Any) -> Any:  # noqa: ANN401 - a ROS message
         response.success, response.message = True, f"is {self._drives.mode}"

@@ -79,11 +79,6 @@ class Gantry:
         self.arrange({"level": 0}, seed=0)
 
     @property
-    def is_held(self) -> bool:
-        """Whether the pole is held at the start, until the first command."""
-        return self._is_held
-
-    @property
     def is_braking(self) -> bool:
         """Whether the drive brakes because no command came in time."""
         return self._timeout_ticks is not None and self._quiet_ticks > self._timeout_ticks
