@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,11 +17,12 @@ from robo_eval.cli.output import (
     say,
     say_missing_intervals,
 )
+from robo_eval.cli.summary import too_few_scored, verification_problem
+from robo_eval.core.errors import CheckFailedError
 from robo_eval.core.wording import counted
+from robo_eval.log.directory import TrialDirectory
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from robo_eval.analysis.acc import AccTable
     from robo_eval.analysis.acc.trial import AccRow
 
@@ -41,9 +43,6 @@ def acc(
     Example: robo-eval acc runs/demo/sim
     """
     from robo_eval.analysis.trial import acc_of, log_problem
-    from robo_eval.cli.summary import too_few_scored, verification_problem
-    from robo_eval.core.errors import CheckFailedError
-    from robo_eval.log.directory import TrialDirectory
 
     opened = TrialDirectory.open(trial)
     problem = log_problem(opened)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from robo_eval.agents.registry import callable_at
 from robo_eval.cli.aiq_progress import progress
 from robo_eval.cli.output import (
     JsonOption,
@@ -147,7 +148,6 @@ def agitb(
 
 
 def _model(model: str) -> Any:  # noqa: ANN401 - a class, or compiled models
-    from robo_eval.agents.registry import callable_at
 
     if model.endswith(".so"):
         from robo_eval.analysis.agitb.compiled import shared_library

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from robo_eval.cli.checks import check_there
 from robo_eval.cli.output import JsonOption, interval, print_json, print_table, say
+from robo_eval.cli.summary import too_few_scored, verification_problem
+from robo_eval.core.errors import CheckFailedError, InputError
+from robo_eval.core.estimate import Estimate
+from robo_eval.core.names import listing
+from robo_eval.core.plain import plain
+from robo_eval.log.directory import TrialDirectory
+from robo_eval.log.files import write_atomically
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from robo_eval.core.estimate import Estimate
     from robo_eval.study.ranking import RankedAgent, Ranking
 
 
@@ -48,12 +54,6 @@ def rank(
     """
     from json import dumps
 
-    from robo_eval.cli.checks import check_there
-    from robo_eval.cli.summary import too_few_scored, verification_problem
-    from robo_eval.core.errors import CheckFailedError, InputError
-    from robo_eval.core.plain import plain
-    from robo_eval.log.directory import TrialDirectory
-    from robo_eval.log.files import write_atomically
     from robo_eval.study.page import write_page
     from robo_eval.study.ranking import rank as ranked
     from robo_eval.study.run import Study
@@ -130,8 +130,6 @@ def _print(ranking: Ranking) -> None:
 
 def _doubts(ranking: Ranking) -> dict[str, list[str]]:
     """Why numbers of policies are missing, have no interval, or one not to be relied on."""
-    from robo_eval.core.names import listing
-
     found: dict[str, list[str]] = {}
     for agent in ranking.agents:
         numbers = _measures(agent)

@@ -7,20 +7,21 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from robo_eval.cli.output import interval, percent, print_table, say
+from robo_eval.core.errors import RoboEvalError
+from robo_eval.core.kinds import Side
+from robo_eval.log.directory import TrialDirectory
+from robo_eval.log.store import EpisodeStore
 
 if TYPE_CHECKING:
     from robo_eval.core.blinding import Blinding
-    from robo_eval.log.directory import TrialDirectory
     from robo_eval.metrics.summary import TrialSummary
 
 
 def blinding_until_complete(trial: TrialDirectory) -> Blinding:
     """The codes of a trial that is blind and still to be played on; no codes for any other."""
     from robo_eval.core.blinding import Blinding, blinding_of
-    from robo_eval.core.kinds import Side
     from robo_eval.core.schedule import attempts_of
     from robo_eval.core.series import due
-    from robo_eval.log.store import EpisodeStore
 
     plan = trial.plan
     physical = [side for side in plan.sides if side is not Side.SIM]
@@ -43,7 +44,6 @@ def coded(text: str, trial: TrialDirectory, blinding: Blinding) -> str:
 def coded_errors(trial: TrialDirectory) -> Iterator[None]:
     """Errors that leave a run on a robot name no policy of a blind trial."""
     from robo_eval.core.blinding import blinding_of
-    from robo_eval.core.errors import RoboEvalError
 
     try:
         yield

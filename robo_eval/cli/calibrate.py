@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -11,6 +13,7 @@ import typer
 from robo_eval.cli.aiq_progress import duration, progress
 from robo_eval.cli.calibrate_offsets import app as offsets
 from robo_eval.cli.calibrate_watch import watch
+from robo_eval.cli.checks import check_names
 from robo_eval.cli.options import taking
 from robo_eval.cli.output import (
     JsonOption,
@@ -26,13 +29,14 @@ from robo_eval.cli.output import (
 )
 from robo_eval.cli.run import PlayOptions
 from robo_eval.core.defaults import HOLD_OUT
+from robo_eval.core.errors import CheckFailedError, InputError
+from robo_eval.core.plain import plain
+from robo_eval.core.task import TaskSpec
 from robo_eval.core.wording import counted
+from robo_eval.log.directory import CALIBRATION, TrialDirectory
+from robo_eval.log.files import write_atomically
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from robo_eval.core.task import TaskSpec
-    from robo_eval.log.directory import TrialDirectory
     from robo_eval.log.snapshot import Accepted, Snapshot
     from robo_eval_calibration.checkup import Checkup
     from robo_eval_calibration.recordings import Gathered, Recording
@@ -76,8 +80,6 @@ def check(
 
     Example: robo-eval calibrate check runs/gantry
     """
-    from robo_eval.log.directory import TrialDirectory
-    from robo_eval.log.files import write_atomically
     from robo_eval_calibration.checkup import keep, passed
     from robo_eval_calibration.motions import check_plan
 
@@ -93,8 +95,6 @@ def check(
     elif plan is not None:
         typer.echo(f"{plan}: was not written: no motion is known that tells more", err=True)
     if json:
-        from robo_eval.core.plain import plain
-
         print_json(plain(found))
     else:
         _print_check(found)
@@ -136,8 +136,6 @@ def fit(
 
     Example: robo-eval calibrate fit runs/gantry --out gantry.yaml
     """
-    from robo_eval.core.errors import CheckFailedError
-    from robo_eval.log.directory import TrialDirectory
     from robo_eval.log.provenance import cores
     from robo_eval.log.snapshot import read_snapshot, write_snapshot
     from robo_eval_calibration.checkup import keep, kept, passed
@@ -200,9 +198,6 @@ def validate(
     """
     from threadpoolctl import threadpool_limits
 
-    from robo_eval.core.errors import CheckFailedError, InputError
-    from robo_eval.core.plain import plain
-    from robo_eval.log.directory import TrialDirectory
     from robo_eval.log.snapshot import read_snapshot, write_snapshot
     from robo_eval_calibration.checks import checked
     from robo_eval_calibration.checkup import not_refused
@@ -271,9 +266,6 @@ def loop(
     Example: robo-eval calibrate loop runs/gantry --out runs/gantry-loop
     """
     from robo_eval.cli.calibrate_loop import asked_ranges, opened_loop, play_loop, sizes_of
-    from robo_eval.cli.checks import check_names
-    from robo_eval.core.errors import InputError
-    from robo_eval.log.directory import TrialDirectory
     from robo_eval_calibration.checks import checked
     from robo_eval_calibration.checkup import not_refused
     from robo_eval_calibration.loop import chosen, plan_of, ranges_of
@@ -320,10 +312,7 @@ def export(
     Example: robo-eval calibrate export gantry.yaml --urdf --out gantry.urdf
     """
     import json as form
-    from functools import partial
 
-    from robo_eval.core.errors import InputError
-    from robo_eval.log.files import write_atomically
     from robo_eval.log.snapshot import read_snapshot
     from robo_eval_calibration.exported import as_json, as_urdf, check_export
 
@@ -358,7 +347,6 @@ def fitted_snapshot(
     quiet: bool,
 ) -> Snapshot:
     """Fit recordings with a bar; what was done is kept in their trial."""
-    from robo_eval.log.directory import CALIBRATION
     from robo_eval_calibration.fit import fitted, model_of
     from robo_eval_calibration.made import snapshot_of
 
@@ -403,7 +391,6 @@ def _given(texts: list[str] | None, task: TaskSpec) -> dict[str, float]:
     Raises:
         InputError: If one is none of the task, or its value is none.
     """
-    from robo_eval.core.errors import InputError
     from robo_eval_calibration.innovations import physics_of
 
     found: dict[str, float] = {}

@@ -10,14 +10,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from robo_eval.cli.output import interval, number, percent, print_json, print_table, say
+from robo_eval.cli.run import PlayOptions, play
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import Side
+from robo_eval.core.plain import plain
+from robo_eval.core.task import TaskSpec
+from robo_eval.log.directory import PLAN, TrialDirectory, is_trial
+from robo_eval.log.files import write_atomically
+from robo_eval.log.store import EpisodeStore
 
 if TYPE_CHECKING:
-    from robo_eval.cli.run import PlayOptions
     from robo_eval.core.plan import TrialPlan
-    from robo_eval.core.task import TaskSpec
-    from robo_eval.log.directory import TrialDirectory
     from robo_eval.metrics.summary import TrialSummary
     from robo_eval_calibration.loop import Chosen
 
@@ -79,10 +82,8 @@ def opened_loop(
     """
     from robo_eval.cli.calibrate import fitted_snapshot
     from robo_eval.cli.calibrations import snapshot_texts, with_snapshots
-    from robo_eval.log.directory import PLAN, TrialDirectory, is_trial
     from robo_eval.log.provenance import cores
     from robo_eval.log.snapshot import write_snapshot
-    from robo_eval.log.store import EpisodeStore
     from robo_eval_calibration.loop import physical_rows
 
     if not is_trial(out):
@@ -108,9 +109,6 @@ def opened_loop(
 
 def play_loop(made: TrialDirectory, told: Chosen, how: PlayOptions) -> None:
     """Play what is missing, and tell what it came to."""
-    from robo_eval.cli.run import play
-    from robo_eval.core.plain import plain
-    from robo_eval.log.files import write_atomically
     from robo_eval.metrics.agreement import NAMES
     from robo_eval.report.loop import settings_of
 

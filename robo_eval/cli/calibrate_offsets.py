@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from robo_eval.cli.output import JsonOption, measured, print_json, print_table, say
+from robo_eval.core.errors import CheckFailedError
+from robo_eval.core.plain import plain
 from robo_eval.core.wording import noun_for, shown
 
 if TYPE_CHECKING:
@@ -82,11 +84,7 @@ def _tell(
     Raises:
         CheckFailedError: If something was found that cannot be used, or nothing.
     """
-    from robo_eval.core.errors import CheckFailedError
-
     if json:
-        from robo_eval.core.plain import plain
-
         print_json({"offsets": plain(found)})
     else:
         _print(found, title)

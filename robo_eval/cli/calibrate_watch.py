@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from robo_eval.cli.output import JsonOption, measured, print_json, print_table, say
+from robo_eval.core.errors import CheckFailedError, InputError
+from robo_eval.core.plain import plain
 from robo_eval.core.wording import counted, p_text, shown
 
 if TYPE_CHECKING:
@@ -40,8 +42,6 @@ def watch(
 
     Example: robo-eval calibrate watch calibration/2026-*.yaml --in-use calibration/2026-11-02.yaml
     """
-    from robo_eval.core.errors import CheckFailedError, InputError
-    from robo_eval.core.plain import plain
     from robo_eval_calibration.watch import day_of, snapshots_in, watched
 
     days = [day_of(path) for path in snapshots_in(snapshots)]

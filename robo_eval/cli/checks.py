@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from robo_eval.core.errors import InputError, PlanError, TrialDirectoryError, UnknownNameError
+from robo_eval.core.task import known_task, limit_problem, unknown_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     from robo_eval.core.plan import PolicyPlan, TaskPlan, TrialPlan
 
 _ROW_BYTES: Final = 6_000
@@ -50,8 +50,6 @@ def check_names(plan: TrialPlan, *, probed: bool = False) -> None:
 
 def _problems(task: TaskPlan) -> Iterator[tuple[str, str]]:
     """What is wrong with an entry of `tasks`: its field, and what to do."""
-    from robo_eval.core.task import known_task, limit_problem, unknown_in
-
     try:
         spec = known_task(task.env)
     except UnknownNameError as err:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from robo_eval.cli.checks import check_there
 from robo_eval.cli.junit import JunitOption, reported
 from robo_eval.cli.output import (
     JsonOption,
@@ -18,7 +19,10 @@ from robo_eval.cli.output import (
     say_missing_intervals,
 )
 from robo_eval.cli.settings import ConfigOption, settings_of
+from robo_eval.cli.summary import ENOUGH_SCORED, too_few_scored, verification_problem
+from robo_eval.core.errors import CheckFailedError
 from robo_eval.core.wording import counted, p_text
+from robo_eval.log.directory import TrialDirectory
 
 if TYPE_CHECKING:
     from robo_eval.analysis.comparison import Comparison
@@ -49,15 +53,10 @@ def compare(
 
     Examples: robo-eval compare runs/demo/sim; robo-eval compare runs/old runs/new
     """
-    from robo_eval.cli.checks import check_there
-
     with reported(junit, "compare") as checks:
         for trial in trials:
             check_there(trial)
         from robo_eval.analysis.comparison import compare_trials
-        from robo_eval.cli.summary import ENOUGH_SCORED, too_few_scored, verification_problem
-        from robo_eval.core.errors import CheckFailedError
-        from robo_eval.log.directory import TrialDirectory
 
         opened = [TrialDirectory.open(trial) for trial in trials]
         found = compare_trials(opened, config=settings_of(config), across_versions=across_versions)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tempfile
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,7 +18,9 @@ from robo_eval.cli.output import (
     quoted,
     say,
 )
+from robo_eval.core.errors import CheckFailedError, InputError
 from robo_eval.core.wording import counted
+from robo_eval.log.files import write_new
 
 if TYPE_CHECKING:
     from robo_eval.compete.scores import Board
@@ -33,10 +37,6 @@ def new(
 
     Example: robo-eval compete new open.yaml
     """
-    from datetime import UTC, datetime, timedelta
-
-    from robo_eval.log.files import write_new
-
     closes = (datetime.now(UTC) + timedelta(days=_DAYS)).replace(microsecond=0)
     text = (Path(__file__).parent / _STARTER).read_text(encoding="utf-8")
     filled = text.format(file=file.name, closes=closes.isoformat())
@@ -207,12 +207,9 @@ def check(
 
     Examples: robo-eval compete check runs/open; robo-eval compete check https://cup.example.org
     """
-    import tempfile
-
     from robo_eval.compete.check import SAMPLE
     from robo_eval.compete.check import check as checked
     from robo_eval.compete.shown import fetched
-    from robo_eval.core.errors import CheckFailedError, InputError
 
     if every and replays is not None:
         raise InputError("--replays: --all plays every episode; give one of the two")

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from robo_eval.cli.compete_keep import print_board
 from robo_eval.cli.output import JsonOption, RayOption, WorkersOption, print_json, say
+from robo_eval.core.errors import InputError
 
 if TYPE_CHECKING:
     from robo_eval.compete.ledger import Ledger
@@ -73,8 +77,6 @@ def serve(
 
     Example: robo-eval compete serve competition.yaml --out runs/cup --team first
     """
-    import tempfile
-
     from robo_eval.compete.serving import opened, rehearsed
 
     where: dict[str, Any] = {
@@ -120,8 +122,6 @@ def _begun(
 
 def _run(serving: Serving, tokens: Mapping[str, str]) -> None:
     """Say where it is, and serve; whoever has read that may end it without losing anything."""
-    import sys
-
     from robo_eval.compete.ledger import KEY
 
     ledger = serving.house.ledger
@@ -201,10 +201,7 @@ def practice(
 
     Example: robo-eval compete practice competition.yaml --agent balancer
     """
-    import tempfile
-
     from robo_eval.compete.serving import rehearsed
-    from robo_eval.core.errors import InputError
 
     with tempfile.TemporaryDirectory(prefix="robo-eval-practice-") as folder:
         ledger = rehearsed(file, Path(folder) / "practice", baselines=baselines)
@@ -213,7 +210,6 @@ def practice(
         if agent is None and factory is None:
             _run(*_begun(ledger, ["you"], (), baselines=baselines, port=port))
             return
-        from robo_eval.cli.compete_keep import print_board
         from robo_eval.compete.practice import practised
         from robo_eval.compete.scores import board
 

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
+from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Annotated, Final
@@ -18,7 +19,11 @@ import typer
 
 from robo_eval.cli.options import taking
 from robo_eval.cli.output import say
-from robo_eval.cli.run import PlayOptions
+from robo_eval.cli.physical import built_in_twin, has_ros
+from robo_eval.cli.run import PlayOptions, play, start
+from robo_eval.core.errors import RoboEvalError
+from robo_eval.log.directory import CALIBRATION, TrialDirectory
+from robo_eval.log.files import write_atomically
 
 _HIDDEN: Final = {"seed": 7, "mass_scale": 1.15, "delay_ticks": 1}
 """What the demo's twin hides: heavier bodies, and commands that act one control tick late."""
@@ -42,7 +47,6 @@ def demo(
 
     Example: robo-eval demo --out runs/demo
     """
-    from robo_eval.cli.physical import has_ros
     from robo_eval.log.place import nearest_existing
     from robo_eval.log.provenance import cores
 
@@ -79,8 +83,6 @@ def _beside(path: Path, twin: Path, jobs: int | None) -> Iterator[Callable[[], N
     Yields what waits for its end and says how it comes along. What it leaves open, and why, is
     found by whoever goes on with it.
     """
-    from importlib.resources import files
-
     plan = str(files("robo_eval.cli").joinpath("matched_plan.yaml"))
     words = ["run", plan, "--out", str(path), "--robot", str(twin)]
     if (path / "plan.yaml").exists():
@@ -115,11 +117,8 @@ def _beside(path: Path, twin: Path, jobs: int | None) -> Iterator[Callable[[], N
 
 
 def _play(plan_file: str, path: Path, how: PlayOptions) -> None:
-    from importlib.resources import files
 
-    from robo_eval.cli.run import play, start
     from robo_eval.core.plan import parse_plan
-    from robo_eval.log.directory import TrialDirectory
 
     if (path / "plan.yaml").exists():
         trial = TrialDirectory.open(path)
@@ -143,8 +142,6 @@ def _calibrate(path: Path, how: PlayOptions) -> None:
     What cannot be found is said, and is no failure of the demo.
     """
     from robo_eval.cli.calibrate import fit, validate
-    from robo_eval.core.errors import RoboEvalError
-    from robo_eval.log.directory import CALIBRATION, TrialDirectory
     from robo_eval.report.build import build_report
 
     snapshot = path / CALIBRATION / "demo-twin.yaml"
@@ -165,9 +162,6 @@ def _calibrate(path: Path, how: PlayOptions) -> None:
 def _twin_file(out: Path) -> Path:
     """The built-in twin with physics that the simulator does not know of."""
     import yaml
-
-    from robo_eval.cli.physical import built_in_twin
-    from robo_eval.log.files import write_atomically
 
     data = yaml.safe_load(built_in_twin().read_text(encoding="utf-8"))
     data["name"] = "demo-twin"

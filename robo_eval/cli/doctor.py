@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import typer
 
 from robo_eval.cli.output import JsonOption, print_json, print_table, say
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from robo_eval_robot.doctor_check import Check
+from robo_eval.cli.physical import has_ros
+from robo_eval.core.errors import CheckFailedError, InputError, MissingExtraError, pip_install
+from robo_eval_robot.doctor_check import Check
 
 _STOPS: Final = ("joint", "from", "time", "distance", "time of ramp", "distance of ramp")
 _WORDS: Final = {True: "pass", False: "FAIL", None: "note"}
@@ -43,9 +42,6 @@ def doctor(
 
     Example: robo-eval doctor robot.yaml --estop
     """
-    from robo_eval.cli.physical import has_ros
-    from robo_eval.core.errors import CheckFailedError, MissingExtraError, pip_install
-
     if not has_ros():
         raise MissingExtraError(
             "a robot is looked at through ROS 2, and rclpy is not installed: source your ROS"
@@ -88,8 +84,6 @@ def _tell(text: str) -> None:
 
 def _ask(text: str) -> bool:
     if not sys.stdin.isatty():
-        from robo_eval.core.errors import InputError
-
         raise InputError("a person must confirm that the robot may move; run this in a terminal")
     return typer.confirm(text, default=False, err=True)
 

@@ -18,12 +18,16 @@ from robo_eval.cli.output import (
     say,
     say_missing_intervals,
 )
-from robo_eval.cli.run import PlayOptions
+from robo_eval.cli.run import PlayOptions, opened_whole, plan_to_play, play, start
+from robo_eval.cli.summary import coverage_problem, summary_of, verification_problem
+from robo_eval.core.canonical import text_digest
+from robo_eval.core.errors import CheckFailedError, InputError, PlanError
+from robo_eval.core.plain import plain
 from robo_eval.core.wording import in_short
+from robo_eval.log.directory import PLAN, TrialDirectory
 
 if TYPE_CHECKING:
     from robo_eval.core.plan import TrialPlan
-    from robo_eval.log.directory import TrialDirectory
     from robo_eval.metrics.dose import Dose, DoseCurve
     from robo_eval.metrics.summary import TrialSummary
 
@@ -49,8 +53,6 @@ def dose(
 
     Example: robo-eval dose examples/plans/dose.yaml --out runs/dose
     """
-    from robo_eval.core.errors import InputError
-
     if source.is_dir():
         if out is not None:
             raise InputError(f"--out: {source} is a trial directory, of which nothing is played")
@@ -60,8 +62,6 @@ def dose(
         raise InputError(f"{source}: neither a plan file nor a trial directory is there")
     if out is None:
         raise InputError("--out: a directory for the episodes of the plan is needed")
-    from robo_eval.cli.run import opened_whole, plan_to_play, play, start
-    from robo_eval.core.errors import PlanError
 
     plan = plan_to_play(source)
     _check(plan, source)
@@ -79,7 +79,6 @@ def dose(
 
 
 def _check(plan: TrialPlan, source: Path) -> None:
-    from robo_eval.core.errors import PlanError
 
     if not any(task.axes for task in plan.tasks):
         raise PlanError(
@@ -95,10 +94,7 @@ def _check(plan: TrialPlan, source: Path) -> None:
 
 def _is_trial_of(out: Path, plan: TrialPlan) -> bool:
     """Whether a directory holds a trial of this plan, to go on with."""
-    from robo_eval.core.canonical import text_digest
-    from robo_eval.core.errors import InputError
     from robo_eval.core.plan import locked_text
-    from robo_eval.log.directory import PLAN, TrialDirectory
 
     if not (out / PLAN).exists():
         return False
@@ -109,8 +105,6 @@ def _is_trial_of(out: Path, plan: TrialPlan) -> bool:
 
 def _print_trial(path: Path, *, json: bool) -> None:
     from robo_eval.analysis.trial import open_trial
-    from robo_eval.cli.summary import coverage_problem, summary_of, verification_problem
-    from robo_eval.core.errors import CheckFailedError
 
     trial = open_trial(path)
     _check(trial.plan, path)
@@ -123,8 +117,6 @@ def _print_trial(path: Path, *, json: bool) -> None:
 
 def _tell(trial: TrialDirectory, summary: TrialSummary, *, json: bool) -> None:
     if json:
-        from robo_eval.core.plain import plain
-
         print_json(
             {
                 "name": summary.name,

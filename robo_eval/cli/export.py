@@ -8,6 +8,10 @@ from typing import Annotated
 import typer
 
 from robo_eval.cli.output import JsonOption, print_json, say
+from robo_eval.cli.summary import verification_problem
+from robo_eval.core.errors import CheckFailedError
+from robo_eval.log.directory import TrialDirectory
+from robo_eval.log.export import export_episodes
 
 
 def export(
@@ -23,10 +27,7 @@ def export(
 
     Example: robo-eval export runs/demo/sim --out episodes.parquet
     """
-    from robo_eval.log.directory import TrialDirectory
-
     opened = TrialDirectory.open(trial)
-    from robo_eval.log.export import export_episodes
 
     rows = export_episodes(trial, out, force=force)
     if json:
@@ -34,8 +35,6 @@ def export(
     else:
         say(f"{rows} rows written to {out}")
     from robo_eval.analysis.trial import log_problem
-    from robo_eval.cli.summary import verification_problem
-    from robo_eval.core.errors import CheckFailedError
 
     problem = verification_problem(trial, log_problem(opened))
     if problem:

@@ -7,7 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
+from robo_eval.agents import load_policy
 from robo_eval.cli.output import JsonOption, TaskOption, check_folder_of, print_json, say
+from robo_eval.core.errors import InputError
+from robo_eval.core.task import task_named
 
 
 def film(
@@ -29,10 +32,6 @@ def film(
 
     Example: robo-eval film --level 7 --difficulty hard --agent lookahead --out episode.gif
     """
-    from robo_eval.agents import load_policy
-    from robo_eval.core.errors import InputError
-    from robo_eval.core.task import task_named
-
     spec = task_named(task)
     policy = load_policy(agent, factory)
     if out.exists() and not force:

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from robo_eval.cli.output import JsonOption, next_steps, print_json, quoted, say
+from robo_eval.core.errors import InputError
 from robo_eval.core.wording import counted
+from robo_eval.log.directory import TrialDirectory
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from robo_eval.log.bag_importer import BagImport
-    from robo_eval.log.directory import TrialDirectory
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -46,7 +47,6 @@ def csv(
 
     Example: robo-eval import csv lab.csv --map lab-map.yaml --out runs/lab
     """
-    from robo_eval.core.errors import InputError
     from robo_eval.log.importer import import_csv
 
     if suggest is not None:

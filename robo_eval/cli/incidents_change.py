@@ -34,12 +34,12 @@ from robo_eval_incidents.kinds import (
     plain,
     section_of,
 )
+from robo_eval_incidents.record import Record
+from robo_eval_incidents.state import Incident
 from robo_eval_incidents.words import Via
 
 if TYPE_CHECKING:
     from robo_eval_incidents.log import IncidentLog
-    from robo_eval_incidents.record import Record
-    from robo_eval_incidents.state import Incident
 
     Finish = Callable[[IncidentLog, Incident, dict[str, Any]], None]
     """Completes what options said by what is known of the incident."""

@@ -14,6 +14,10 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from robo_eval.cli.output import print_json, say
+from robo_eval.core.errors import CheckFailedError, InputError
+from robo_eval.core.names import listing
+from robo_eval.log.files import home_folder
+from robo_eval_incidents.words import Status
 
 if TYPE_CHECKING:
     from robo_eval_incidents.kinds import Report
@@ -78,8 +82,6 @@ def named_log(place: str | None, log: str | None) -> str | None:
     Raises:
         InputError: If both do.
     """
-    from robo_eval.core.errors import InputError
-
     if place is not None and log is not None:
         raise InputError(f"--log: is {log}, and {place} is named as well; name one log")
     return log if place is None else place
@@ -91,8 +93,6 @@ def default_log() -> Path:
     Raises:
         InputError: If there is no home folder to look in.
     """
-    from robo_eval.log.files import home_folder
-
     data = os.environ.get("XDG_DATA_HOME") or home_folder(LOG_VARIABLE) / ".local" / "share"
     return Path(data) / "robo-eval" / "incidents.db"
 
@@ -106,7 +106,6 @@ def target_of(log: str | None) -> str | Path:
     Raises:
         InputError: If it is empty, or there is no place for a log of this user.
     """
-    from robo_eval.core.errors import InputError
     from robo_eval.log.sql import is_url
     from robo_eval_incidents.log import DATABASE
 
@@ -168,7 +167,6 @@ def checked(log: str | None) -> Iterator[IncidentLog]:
         IncidentLogError: If it cannot be opened.
         CheckFailedError: If its records, or the lists that follow them, are not as recorded.
     """
-    from robo_eval.core.errors import CheckFailedError
     from robo_eval_incidents.verify import verify_log
 
     with readable(log) as found:
@@ -196,8 +194,6 @@ def check_text(text: str, what: str) -> None:
     Raises:
         InputError: If there are such; the message names what was given.
     """
-    from robo_eval.core.errors import InputError
-
     try:
         text.encode()
     except UnicodeEncodeError as err:
@@ -218,7 +214,6 @@ def author(by: str | None, *, json: bool = False) -> str:
     Raises:
         InputError: If it is nobody, or no name.
     """
-    from robo_eval.core.errors import InputError
     from robo_eval_incidents.text import name_of
 
     given = by if by is not None else os.environ.get(OPERATOR_VARIABLE)
@@ -239,7 +234,6 @@ def time_of(text: str, option: str) -> int:
     Raises:
         InputError: If it is none.
     """
-    from robo_eval.core.errors import InputError
     from robo_eval_incidents.text import instant_of
 
     try:
@@ -269,7 +263,6 @@ def event_of(text: str, option: str) -> dict[str, int | None]:
     Raises:
         InputError: If it is no time, or one still to come.
     """
-    from robo_eval.core.errors import InputError
     from robo_eval_incidents.kinds import times_of
 
     try:
@@ -281,7 +274,6 @@ def event_of(text: str, option: str) -> dict[str, int | None]:
 
 
 def _checked_past(time_ns: int, text: str, option: str) -> int:
-    from robo_eval.core.errors import InputError
     from robo_eval_incidents.kinds import AHEAD_NS
 
     if time_ns > now_ns() + AHEAD_NS:
@@ -295,8 +287,6 @@ def period_of(since: str | None, until: str | None) -> tuple[int | None, int | N
     Raises:
         InputError: If one is not a time, or the end is before the begin.
     """
-    from robo_eval.core.errors import InputError
-
     start = None if since is None else _span_of(since, "--since")[0]
     end = None if until is None else _span_of(until, "--until")[1]
     if start is not None and end is not None and start >= end:
@@ -318,7 +308,6 @@ def past_period(since: str, until: str) -> tuple[int, int]:
 
 def _span_of(text: str, option: str) -> tuple[int, int]:
     """Begin and end of a time; of a known one both are it."""
-    from robo_eval.core.errors import InputError
     from robo_eval_incidents.text import UNKNOWN, span_of
 
     try:
@@ -347,7 +336,6 @@ def doubt_about(log: IncidentLog, robot: str) -> str | None:
         log: The log, before something of the robot is filed.
         robot: Its name, as it was given.
     """
-    from robo_eval.core.names import listing
     from robo_eval_incidents.hours import shifts
     from robo_eval_incidents.lists import robots
 
@@ -405,8 +393,6 @@ def note_of(report: Report) -> None:
 
 def say_open(incident: Incident) -> None:
     """What is left to do until an incident may be closed."""
-    from robo_eval_incidents.words import Status
-
     if incident.status in (Status.CLOSED, Status.DISMISSED):
         return
     lacking = incident.open_points

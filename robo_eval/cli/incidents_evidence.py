@@ -9,6 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from robo_eval.core.canonical import file_digest
+from robo_eval.core.errors import InputError
+from robo_eval.log.files import explained
+from robo_eval_incidents.evidence import keep
+
 if TYPE_CHECKING:
     from robo_eval_incidents.log import IncidentLog
 
@@ -64,7 +69,6 @@ def check_evidence(target: str | Path, files: Sequence[Path], *, copy: bool) -> 
 
 
 def _check_file(log: Path | None, file: Path, *, copy: bool) -> None:
-    from robo_eval.core.errors import InputError
 
     if not file.exists():
         raise InputError(f"{file}: no such file of evidence")
@@ -104,9 +108,6 @@ def _own_files(log: Path) -> set[Path]:
 
 
 def _piece(log: Path | None, file: Path, on_failure: ExitStack, *, copy: bool) -> dict[str, Any]:
-    from robo_eval.core.canonical import file_digest
-    from robo_eval.log.files import explained
-    from robo_eval_incidents.evidence import keep
     from robo_eval_incidents.log import EVIDENCE
 
     _check_file(log, file, copy=copy)

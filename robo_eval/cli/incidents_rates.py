@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from robo_eval.cli.checks import check_there
 from robo_eval.cli.incidents_common import (
     LogOption,
     SinceOption,
@@ -25,12 +27,11 @@ from robo_eval.cli.output import (
     quoted,
     say,
 )
+from robo_eval.core.estimate import Estimate
 from robo_eval.core.wording import counted, shown
+from robo_eval.log.directory import TrialDirectory
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from robo_eval.core.estimate import Estimate
     from robo_eval_incidents.standing import Standing
     from robo_eval_incidents.trends import Trends
 
@@ -53,10 +54,7 @@ def capture(
 
     Example: robo-eval incidents capture runs/matched
     """
-    from robo_eval.cli.checks import check_there
-
     check_there(trial)
-    from robo_eval.log.directory import TrialDirectory
     from robo_eval_incidents.capture import capture as capture_from
     from robo_eval_incidents.rule import read_rules
 

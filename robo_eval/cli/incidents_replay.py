@@ -9,6 +9,9 @@ import typer
 
 from robo_eval.cli.incidents_common import LogOption, NameArgument, readable
 from robo_eval.cli.output import JsonOption, print_json, print_table
+from robo_eval.core.canonical import file_digest
+from robo_eval.core.errors import CheckFailedError, InputError
+from robo_eval.log.directory import ROBOT_FILE
 
 
 def replay(
@@ -31,9 +34,6 @@ def replay(
 
     Example: robo-eval incidents test lab/2 --log runs/matched --robot gantry.yaml
     """
-    from robo_eval.core.canonical import file_digest
-    from robo_eval.core.errors import CheckFailedError, InputError
-    from robo_eval.log.directory import ROBOT_FILE
     from robo_eval_incidents.capture import piece_of
     from robo_eval_incidents.kinds import Report
     from robo_eval_robot.config import read_robot

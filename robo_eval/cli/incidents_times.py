@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from robo_eval.cli.checks import check_there
 from robo_eval.cli.incidents_common import (
     ByOption,
     LogOption,
@@ -24,13 +26,12 @@ from robo_eval.cli.incidents_common import (
 )
 from robo_eval.cli.incidents_fields import Given, Where, said, verb
 from robo_eval.cli.output import JsonOption, print_json, print_table, say
+from robo_eval.core.errors import InputError
 from robo_eval.core.wording import counted, shown
-from robo_eval_incidents.kinds import Withdrawal, section_of
+from robo_eval_incidents.kinds import MOST_SECONDS, Exposure, Withdrawal, section_of
 from robo_eval_incidents.words import Via
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from robo_eval_incidents.hours import Hours, Logged
     from robo_eval_incidents.hours_table import HoursMap
     from robo_eval_incidents.rows import LoggedTime
@@ -89,7 +90,6 @@ def exposure(
     Examples: robo-eval incidents exposure runs/matched; robo-eval incidents exposure --since -30d;
     robo-eval incidents exposure --mode teleoperated --robot arm_1 --since -8h
     """
-    from robo_eval.core.errors import InputError
     from robo_eval_incidents.hours import hours, log_exposure, logged_times
     from robo_eval_incidents.hours_table import HoursMap, import_hours
 
@@ -150,8 +150,6 @@ def _said_again(source: Path, logged: Logged) -> int:
 
 def _check_mode(mode: str | None, given: dict[str, object]) -> None:
     """Refuse what only says which time is to be logged where none is."""
-    from robo_eval.core.errors import InputError
-
     for option, value in given.items():
         if mode is None and value is not None:
             raise InputError(f"{option}: says what to log, which needs --mode as well")
@@ -165,9 +163,6 @@ def _checked_sources(
     Returns:
         Robots of each table.
     """
-    from robo_eval.cli.checks import check_there
-    from robo_eval.core.errors import InputError
-
     for trial in trials:
         if trial.suffix and not trial.exists():
             raise InputError(f"{trial}: no such table of hours")
@@ -192,9 +187,6 @@ def _log_time(
     by: str,
 ) -> str:
     """Log a time in which a robot worked outside trials; the name of its record."""
-    from robo_eval.core.errors import InputError
-    from robo_eval_incidents.kinds import MOST_SECONDS, Exposure
-
     if what["robot"] is None or since is None or until is None:
         raise InputError("--mode: needs --robot and --since as well")
     start, end = past_period(since, until)

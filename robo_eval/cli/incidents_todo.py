@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -22,11 +23,10 @@ from robo_eval.cli.output import JsonOption, print_json, print_table, say
 from robo_eval.core.errors import InputError
 from robo_eval.core.names import person_key, unknown_name
 from robo_eval_incidents.kinds import Notice, section_of
+from robo_eval_incidents.text import name_of
 from robo_eval_incidents.words import Via
 
 if TYPE_CHECKING:
-    from datetime import date
-
     from robo_eval_incidents.rows import Listed
 
 
@@ -53,7 +53,6 @@ def todo(
     from robo_eval_incidents.clocks import FILE, due
     from robo_eval_incidents.lists import row_dict, utc_today
     from robo_eval_incidents.lists import todo as todo_of
-    from robo_eval_incidents.text import name_of
 
     owner = None if owner is None else name_of(owner, "--owner")
     today = utc_today()
@@ -90,7 +89,6 @@ def told(where: Where, given: Given, incident: NameArgument) -> None:
     Example: robo-eval incidents told lab/2 --to "the inspectorate" --text "their number 4711"
     """
     from robo_eval_incidents.clocks import due
-    from robo_eval_incidents.text import name_of
 
     with opened(where.log, where.station) as log:
         found = log.incident(incident)

@@ -18,6 +18,7 @@ from robo_eval.cli.incidents_common import (
 )
 from robo_eval.cli.incidents_fields import Where, verb
 from robo_eval.cli.output import JsonOption, print_json, print_table, say
+from robo_eval.core.errors import InputError
 
 if TYPE_CHECKING:
     from robo_eval_incidents.accounts import User
@@ -64,8 +65,6 @@ def serve(
 
     Example: robo-eval incidents serve --log lab/incidents.db
     """
-    from robo_eval.core.errors import InputError
-
     if evidence is not None and not evidence.is_dir():
         raise InputError(f"--evidence: {evidence} is not a folder")
     with opened(log, station):
@@ -228,8 +227,6 @@ def _password(name: str, *, from_stdin: bool) -> str:
     Raises:
         InputError: If there is neither.
     """
-    from robo_eval.core.errors import InputError
-
     if from_stdin:
         try:
             return sys.stdin.buffer.readline(_MOST).decode().rstrip("\r\n")

@@ -10,6 +10,7 @@ from typing import Annotated, Final
 
 import typer
 
+from robo_eval.cli.output import check_folder_of
 from robo_eval.core.errors import CheckFailedError, InputError, RoboEvalError, said
 
 JunitOption = Annotated[
@@ -109,7 +110,6 @@ def reported(file: Path | None, verb: str) -> Iterator[Checks]:
             no folder for it.
     """
     if file is not None:
-        from robo_eval.cli.output import check_folder_of
         from robo_eval.core import door
 
         check_folder_of(file)

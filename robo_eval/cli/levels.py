@@ -6,8 +6,11 @@ from typing import Annotated
 
 import typer
 
+from robo_eval.agents import agent_names, make_agent
 from robo_eval.cli.output import JsonOption, TaskOption, print_json, print_table
 from robo_eval.core.kinds import Profile
+from robo_eval.core.names import unknown_name
+from robo_eval.core.task import task_named
 
 
 def levels(
@@ -22,9 +25,6 @@ def levels(
 
     Example: robo-eval levels --profile compat
     """
-    from robo_eval.core.names import unknown_name
-    from robo_eval.core.task import task_named
-
     spec = task_named(task)
     if profile not in list(Profile):
         raise unknown_name("profile", profile, list(Profile))
@@ -56,8 +56,6 @@ def agents(*, json: JsonOption = False) -> None:
 
     Example: robo-eval agents
     """
-    from robo_eval.agents import agent_names, make_agent
-
     rows = []
     for name in agent_names():
         agent = make_agent(name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -11,12 +12,24 @@ import typer
 
 from robo_eval.cli.junit import Checks, reported
 from robo_eval.cli.options import taking
-from robo_eval.cli.output import interval, print_json, say
+from robo_eval.cli.output import interval, print_json, print_table, say
+from robo_eval.cli.robots import audit_problem, rows_of_body
 from robo_eval.cli.settings import ScoreOptions, settings_of
+from robo_eval.cli.summary import (
+    ENOUGH_SCORED,
+    coverage_problem,
+    print_summary,
+    summary_of,
+    verification_problem,
+)
+from robo_eval.core.errors import CheckFailedError, InputError
+from robo_eval.core.plain import plain
+from robo_eval.log.directory import TrialDirectory
+from robo_eval.log.export import read_episodes
+from robo_eval.metrics.config import MetricConfig
+from robo_eval.metrics.deviation import Deviation
 
 if TYPE_CHECKING:
-    from robo_eval.metrics.config import MetricConfig
-    from robo_eval.metrics.deviation import Deviation
     from robo_eval.metrics.summary import TrialSummary
 
 _MOST_TOLD: Final = 3
@@ -52,9 +65,6 @@ def metrics(
     Examples: robo-eval metrics runs/demo/sim; robo-eval metrics runs/lab --incidents log.csv;
     robo-eval metrics lab.csv --map lab-map.yaml; robo-eval metrics --list
     """
-    from robo_eval.cli.summary import print_summary, summary_of
-    from robo_eval.core.errors import CheckFailedError, InputError
-
     if every:
         if how.junit is not None:
             raise InputError("--junit: --list checks nothing; leave one of the two out")
@@ -72,8 +82,6 @@ def metrics(
         elif columns is not None:
             raise InputError(f"{trial}: --map is for a CSV file; this is none")
         else:
-            from robo_eval.log.directory import TrialDirectory
-
             summary = summary_of(TrialDirectory.open(trial), config=settings, evidence=evidence)
         if how.json:
             print_json(summary.as_dict())
@@ -87,9 +95,6 @@ def metrics(
 
 def _noted(checks: Checks, trial: Path, summary: TrialSummary) -> str | None:
     """Note what is checked, and each number; the first problem, or None."""
-    from robo_eval.cli.robots import audit_problem, rows_of_body
-    from robo_eval.cli.summary import ENOUGH_SCORED, coverage_problem, verification_problem
-
     problems = {}
     if summary.verified is not None:  # a table has no log
         problems["the log verifies"] = verification_problem(trial, summary.log_problem)
@@ -114,8 +119,6 @@ def _noted(checks: Checks, trial: Path, summary: TrialSummary) -> str | None:
 
 
 def _list(*, as_json: bool) -> None:
-    from robo_eval.cli.output import print_table
-    from robo_eval.core.plain import plain
     from robo_eval.metrics.registry import registered
 
     found = registered().values()
@@ -142,13 +145,9 @@ def _of_table(
 ) -> TrialSummary:
     """The numbers of a table of episodes, in our columns or, with a map, in any."""
     from robo_eval.log.evidence_read import read_evidence
-    from robo_eval.metrics.config import MetricConfig
     from robo_eval.metrics.summary import summarise
 
     if columns is None:
-        from robo_eval.core.errors import InputError
-        from robo_eval.log.export import read_episodes
-
         # Nothing lies beside a table: evidence has to be named.
         noted = read_evidence(None, evidence)
         try:
@@ -159,7 +158,6 @@ def _of_table(
             return summarise(episodes, config=settings or MetricConfig(), evidence=noted)
         except InputError as err:
             raise InputError(_named(str(err), table)) from err
-    import tempfile
 
     from robo_eval.analysis.trial import analyse_trial
     from robo_eval.log.importer import import_csv

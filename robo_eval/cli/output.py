@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
+import shlex
+import shutil
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Any, Final
 
 import typer
 
 from robo_eval.core.errors import InputError
+from robo_eval.core.estimate import Estimate
 from robo_eval.core.wording import shown
-
-if TYPE_CHECKING:
-    from robo_eval.core.estimate import Estimate
 
 _NO_INTERVAL: Final = "[-]"
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")]
@@ -79,8 +79,6 @@ def print_table(
 
 def _width() -> int | None:
     """Letters on a line of the screen; None of a pipe or a file, which has no width of its own."""
-    import shutil
-
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
@@ -136,8 +134,6 @@ def check_own(file: Path, what: str, option: str, read: Callable[[Path], object]
 
 def quoted(path: object) -> str:
     """A path as it can be pasted into a shell."""
-    import shlex
-
     return shlex.quote(str(path))
 
 
@@ -161,8 +157,6 @@ def interval(estimate: Estimate, digits: int | None = 2) -> str:
 
 def measured(found: Estimate) -> str:
     """A value of any size with four digits, and its interval if it has one; else a dash."""
-    from robo_eval.core.wording import shown
-
     if found.value is None:
         return "-"
     if found.low is None or found.high is None:

@@ -8,6 +8,9 @@ from typing import Annotated
 import typer
 
 from robo_eval.cli.output import JsonOption, next_steps, print_json, quoted, say
+from robo_eval.core.errors import InputError
+from robo_eval.core.kinds import Side
+from robo_eval.log.directory import TrialDirectory
 
 
 def pause(
@@ -23,10 +26,7 @@ def pause(
 
     Example: robo-eval pause runs/matched
     """
-    from robo_eval.core.errors import InputError
-    from robo_eval.core.kinds import Side
     from robo_eval.log import pausing
-    from robo_eval.log.directory import TrialDirectory
 
     opened = TrialDirectory.open(trial)
     if opened.plan.imported is not None or set(opened.plan.sides) == {Side.SIM}:

@@ -5,24 +5,36 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import nullcontext
+from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import typer
 
+from robo_eval.cli.blind import coded_errors
 from robo_eval.cli.output import quoted
+from robo_eval.cli.progress import Shown, episode_progress
+from robo_eval.cli.view import print_view_problem
 from robo_eval.core import door
-from robo_eval.log.directory import ROBOT_FILE
+from robo_eval.core.errors import (
+    InputError,
+    MissingExtraError,
+    NotHereError,
+    PlanError,
+    pip_install,
+)
+from robo_eval.core.kinds import Side
+from robo_eval.log.directory import ROBOT_FILE, TrialDirectory
+from robo_eval.log.files import write_atomically
+from robo_eval.log.pausing import is_paused
+from robo_eval_robot.terminal import OpenTerminal, Terminal
 
 if TYPE_CHECKING:
-    from robo_eval.cli.progress import Shown
     from robo_eval.cli.run import PlayOptions
     from robo_eval.core.plan import TrialPlan
-    from robo_eval.log.directory import TrialDirectory
     from robo_eval_robot.conductor import PhysicalResult
     from robo_eval_robot.config import RobotConfig
-    from robo_eval_robot.terminal import Terminal
 
 _LONGEST_NAME: Final = 100
 
@@ -41,15 +53,13 @@ def check_physical(plan: TrialPlan, robot: Path | None, *, auto: bool = False) -
         InputError: If nobody is there to set up a robot that cannot do that itself.
     """
     _need_ros()
-    from robo_eval.core.errors import PlanError
-    from robo_eval.core.kinds import Side
 
     if robot is None:
         if Side.REAL in plan.sides:
             raise PlanError("sides: real needs a robot file; name it by --robot ROBOT.yaml")
         robot = built_in_twin()
-    from robo_eval_robot.config import read_robot
     from robo_eval_robot.adapter import check_robot
+    from robo_eval_robot.config import read_robot
 
     config = read_robot(robot)
     check_robot(plan, config, str(robot))
@@ -63,8 +73,6 @@ def named_operator(plan: TrialPlan, operator: str | None, *, auto: bool) -> str 
     Raises:
         InputError: If the name is missing, or is no name.
     """
-    from robo_eval.core.errors import InputError
-
     if operator is None and plan.judging.verdict == "operator":
         if auto or not sys.stdin.isatty():
             raise InputError(
@@ -85,15 +93,11 @@ def named_operator(plan: TrialPlan, operator: str | None, *, auto: bool) -> str 
 
 def built_in_twin() -> Path:
     """Robot file of the gantry twin that comes with robo-eval."""
-    from importlib.resources import files
-
     return Path(str(files("robo_eval_twin").joinpath("gantry_twin.yaml")))
 
 
 def keep_robot_file(trial: Path, robot: Path) -> None:
     """Copy the robot file into a trial, so that it says what it was played on."""
-    from robo_eval.log.files import write_atomically
-
     write_atomically(trial / ROBOT_FILE, door.written(robot))
 
 
@@ -107,10 +111,6 @@ def play_physical(trial: TrialDirectory, how: PlayOptions) -> tuple[PhysicalResu
         InterruptedRunError: On a signal, after the robot was stopped.
     """
     _need_ros()
-    from robo_eval.cli.blind import coded_errors
-    from robo_eval.cli.progress import episode_progress
-    from robo_eval.cli.view import print_view_problem
-    from robo_eval.core.errors import InputError
     from robo_eval.core.installed import need_pybullet
     from robo_eval.core.schedule import schedule
 
@@ -160,8 +160,6 @@ def play_physical(trial: TrialDirectory, how: PlayOptions) -> tuple[PhysicalResu
 
 def _need_person(config: RobotConfig, *, auto: bool) -> None:
     """Refuse to play on a robot where nobody can set its episodes up."""
-    from robo_eval.core.errors import InputError, NotHereError
-
     if config.body == "twin":
         return
     if auto:
@@ -174,8 +172,6 @@ def _terminal(
     plan: TrialPlan, config: RobotConfig, shown: Shown | None, *, auto: bool
 ) -> Terminal | None:
     """Where the person at the robot sits; a twin has one only where the plan wants a verdict."""
-    from robo_eval_robot.terminal import OpenTerminal
-
     if auto or not sys.stdin.isatty():
         return None
     if config.body == "twin" and not plan.judging.asks(config.side):
@@ -186,7 +182,6 @@ def _terminal(
 
 
 def _say_if_paused(trial: TrialDirectory) -> None:
-    from robo_eval.log.pausing import is_paused
 
     if is_paused(trial.path):
         where = quoted(trial.path)
@@ -195,8 +190,6 @@ def _say_if_paused(trial: TrialDirectory) -> None:
 
 def _need_ros() -> None:
     if not has_ros():
-        from robo_eval.core.errors import MissingExtraError, pip_install
-
         raise MissingExtraError(
             "a physical side is played through ROS 2, and rclpy is not installed: source your ROS"
             f" installation, or on a machine without one: {pip_install('ros')}"

@@ -12,6 +12,7 @@ import typer
 
 from robo_eval.cli.options import taking
 from robo_eval.cli.output import JsonOption, print_json, say
+from robo_eval.core.errors import InputError
 from robo_eval.core.wording import counted
 
 app = typer.Typer(no_args_is_help=True)
@@ -141,7 +142,6 @@ def difference(
 
     Example: robo-eval plan-size difference --first 0.9 --second 0.7 --both 0.65
     """
-    from robo_eval.core.errors import InputError
     from robo_eval.stats.planning import episodes_per_arm, pairs_for_power
 
     together = first * second if both is None else both
@@ -202,8 +202,6 @@ def hours(
 @contextmanager
 def _refusals() -> Iterator[None]:
     """What the statistics refuse, as a refusal of the command line."""
-    from robo_eval.core.errors import InputError
-
     try:
         yield
     except ValueError as err:

@@ -6,12 +6,11 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import typer
 
-if TYPE_CHECKING:
-    from robo_eval.core.episode import Episode
+from robo_eval.core.episode import Episode
 
 _LINE_EVERY_S: Final = 5.0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,12 +11,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from robo_eval.cli.output import JsonOption, next_steps, print_json, quoted, say
+from robo_eval.core.errors import InputError, InterruptedRunError
+from robo_eval.log.directory import TrialDirectory
+from robo_eval.log.ratings import append_rating, blind_links
+from robo_eval.log.store import EpisodeStore
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from robo_eval.conduct.judging import Case, Cases
-    from robo_eval.log.directory import TrialDirectory
 
 _ANSWERS = {"y": True, "yes": True, "n": False, "no": False, "?": None}
 
@@ -47,9 +49,6 @@ def rate(
     Example: robo-eval rate runs/matched --rater NAME
     """
     from robo_eval.conduct.judging import Cases
-    from robo_eval.core.errors import InputError
-    from robo_eval.log.directory import TrialDirectory
-    from robo_eval.log.store import EpisodeStore
 
     rater = " ".join(rater.split())
     if not rater:
@@ -98,8 +97,6 @@ class _Desk:
             InputError: If there is no terminal.
             InterruptedRunError: On Ctrl-C; what was answered is kept.
         """
-        from robo_eval.core.errors import InputError, InterruptedRunError
-
         due = self.due()
         if due and not sys.stdin.isatty():
             raise InputError(
@@ -125,8 +122,6 @@ class _Desk:
 
     def _show(self, case: Case) -> bool:
         """Print what may be known of an episode; whether that leaves the rater blind."""
-        from robo_eval.log.ratings import blind_links
-
         blind = self._blind
         say(f"  {case.condition}")
         paths: Sequence[Path] = ()
@@ -185,7 +180,6 @@ class _Desk:
         milestones: Mapping[str, bool | None],
         blind: bool,
     ) -> None:
-        from robo_eval.log.ratings import append_rating
 
         append_rating(
             self._trial.path,
@@ -213,7 +207,6 @@ class _Desk:
         }
 
     def _left(self, case: Case) -> dict[str, object]:
-        from robo_eval.log.ratings import blind_links
 
         paths: Sequence[Path] = ()
         if case.trace is not None:

@@ -5,15 +5,18 @@ from __future__ import annotations
 from itertools import takewhile
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from robo_eval.cli.output import JsonOption, print_json, print_table, say
-
-if TYPE_CHECKING:
-    from robo_eval.core.episode import Episode
-    from robo_eval.log.directory import TrialDirectory
+from robo_eval.core.episode import Episode
+from robo_eval.core.errors import InputError
+from robo_eval.core.kinds import Side
+from robo_eval.core.names import unknown_name
+from robo_eval.core.task import task_named
+from robo_eval.log.directory import ROBOT_FILE, TrialDirectory
+from robo_eval.log.store import EpisodeStore
 
 _SHOWN_S = (0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
 
@@ -34,12 +37,6 @@ def replay(
 
     Example: robo-eval replay runs/demo/matched
     """
-    from robo_eval.core.errors import InputError
-    from robo_eval.core.kinds import Side
-    from robo_eval.core.names import unknown_name
-    from robo_eval.log.directory import ROBOT_FILE, TrialDirectory
-    from robo_eval.log.store import EpisodeStore
-
     opened = TrialDirectory.open(trial)
     if not (trial / ROBOT_FILE).exists():
         raise InputError(f"{trial / ROBOT_FILE}: is missing; only robots and twins are replayed")
@@ -61,10 +58,7 @@ def replay(
 
 def _compare(trial: TrialDirectory, row: Episode) -> dict[str, Any]:
     """How far the simulator is from the robot, by seconds since the start."""
-    from robo_eval.core.errors import InputError
     from robo_eval.core.schedule import base_id_of, environment_keywords, schedule
-    from robo_eval.core.task import task_named
-    from robo_eval.log.directory import ROBOT_FILE
     from robo_eval_robot.adapter import load_adapter
     from robo_eval_robot.config import read_robot
     from robo_eval_robot.replayed import motion_of

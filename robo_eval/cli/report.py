@@ -7,9 +7,14 @@ from typing import Annotated
 
 import typer
 
+from robo_eval.cli.checks import check_there
 from robo_eval.cli.options import taking
 from robo_eval.cli.output import print_json, say
+from robo_eval.cli.robots import audit_problem
 from robo_eval.cli.settings import ScoreOptions, settings_of
+from robo_eval.cli.summary import verification_problem
+from robo_eval.core.errors import CheckFailedError, InputError, TrialDirectoryError
+from robo_eval.log.directory import TrialDirectory, is_trial
 
 
 @taking(ScoreOptions, "config", "files", "incidents", "faults", "repairs", "ratings", "json")
@@ -30,10 +35,6 @@ def report(
 
     Examples: robo-eval report runs/demo/sim; robo-eval report runs/demo
     """
-    from robo_eval.cli.checks import check_there
-    from robo_eval.core.errors import InputError
-    from robo_eval.log.directory import TrialDirectory, is_trial
-
     check_there(folder)
     trial = TrialDirectory.open(folder) if is_trial(folder) else None
     evidence = how.evidence
@@ -57,17 +58,12 @@ def report(
     else:
         say(f"report: {page}")
     if summary is not None:
-        from robo_eval.cli.robots import audit_problem
-        from robo_eval.cli.summary import verification_problem
-        from robo_eval.core.errors import CheckFailedError
-
         problem = verification_problem(folder, summary.log_problem) or audit_problem(summary)
         if problem:
             raise CheckFailedError(problem)
 
 
 def _index(folder: Path) -> Path:
-    from robo_eval.core.errors import TrialDirectoryError
     from robo_eval.report.index import build_index, find_trials
 
     if folder.is_dir() and not find_trials(folder):

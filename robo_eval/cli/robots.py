@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from robo_eval.cli.output import interval, percent, print_table, say
+from robo_eval.core.units import text_of
 
 if TYPE_CHECKING:
     from robo_eval.metrics.body import Body
@@ -40,7 +41,6 @@ def print_numbers(summary: TrialSummary) -> None:
 
 def rows_of_body(body: Body) -> list[tuple[str, str, str]]:
     """Of each number its name, its value with interval, and what it rests on or lacks."""
-    from robo_eval.core.units import text_of
     from robo_eval.page.table import rows_of
 
     return [

@@ -10,17 +10,34 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from robo_eval.cli.blind import blinding_until_complete, coded, print_coded
+from robo_eval.cli.checks import check_names, needed_bytes
+from robo_eval.cli.incidents_common import is_there, readable
 from robo_eval.cli.options import taking
 from robo_eval.cli.output import JsonOption, next_steps, print_json, quoted, say
+from robo_eval.cli.physical import check_physical, keep_robot_file, named_operator, play_physical
+from robo_eval.cli.progress import episode_progress
+from robo_eval.cli.summary import coverage_problem, print_summary, summary_of, verification_problem
 from robo_eval.cli.view import view_target
+from robo_eval.core.episode import Episode
+from robo_eval.core.errors import (
+    CheckFailedError,
+    InputError,
+    MissingExtraError,
+    NotHereError,
+    PlanError,
+)
+from robo_eval.core.kinds import Side
+from robo_eval.core.names import unknown_name
 from robo_eval.core.wording import counted
+from robo_eval.log.directory import ROBOT_FILE, TrialDirectory
+from robo_eval.log.incident_log import DATABASE
+from robo_eval.log.store import EpisodeStore
+from robo_eval_incidents.words import Status
 
 if TYPE_CHECKING:
     from robo_eval.core.blinding import Blinding
-    from robo_eval.core.episode import Episode
-    from robo_eval.core.kinds import Side
     from robo_eval.core.plan import TrialPlan
-    from robo_eval.log.directory import TrialDirectory
     from robo_eval.log.recovery import Recovered
     from robo_eval.metrics.summary import TrialSummary
     from robo_eval_robot.conductor import PhysicalResult
@@ -107,8 +124,6 @@ def run(
 
     Example: robo-eval run examples/plans/first.yaml --out runs/first
     """
-    from robo_eval.core.errors import PlanError
-
     if not plan.exists():
         raise PlanError(f"{plan}: no such plan file; the repository has some in examples/plans")
     chosen_sides = _sides_of(sides)
@@ -136,8 +151,6 @@ def resume(
 
     Example: robo-eval resume runs/first
     """
-    from robo_eval.core.kinds import Side
-
     opened = opened_whole(trial)
     sides = opened.plan.sides
     how = how.with_view(sides)
@@ -159,9 +172,6 @@ def partner(
 
     Example: robo-eval partner runs/matched
     """
-    from robo_eval.core.errors import InputError
-    from robo_eval.core.kinds import Side
-
     opened = opened_whole(trial)
     if set(opened.plan.sides) == {Side.SIM}:
         raise InputError(
@@ -184,9 +194,6 @@ def recover(
 
     Example: robo-eval recover runs/matched
     """
-    from robo_eval.core.errors import CheckFailedError
-    from robo_eval.log.directory import TrialDirectory
-
     opened = TrialDirectory.open(trial)
     found = _recovered(opened)
     if json:
@@ -209,9 +216,7 @@ def recover(
 
 def _recovered(trial: TrialDirectory) -> Recovered:
     """Save what a run that was cut off left in a trial; nothing is done twice."""
-    from robo_eval.log.incident_log import DATABASE
     from robo_eval.log.recovery import recover_trial
-    from robo_eval.log.store import EpisodeStore
     from robo_eval_incidents.capture import capture
 
     was_complete = trial.status() == "complete"
@@ -249,7 +254,6 @@ def plan_to_play(path: Path) -> TrialPlan:
     trial: see `start`.
     """
     from robo_eval.cli.calibrations import with_snapshots
-    from robo_eval.core.errors import PlanError
     from robo_eval.core.plan import read_plan
 
     plan = read_plan(path)
@@ -276,9 +280,6 @@ def opened_whole(trial: Path) -> TrialDirectory:
         CheckFailedError: If its rows are not those that were written.
     """
     from robo_eval.analysis.trial import log_problem
-    from robo_eval.cli.summary import verification_problem
-    from robo_eval.core.errors import CheckFailedError
-    from robo_eval.log.directory import TrialDirectory
 
     opened = TrialDirectory.open(trial)
     # A manifest that is gone is written anew; nothing said how many rows there should be.
@@ -298,9 +299,6 @@ def start(
 ) -> None:
     """Check everything that can be checked before the first tick, then play."""
     from robo_eval.cli.calibrations import snapshot_texts
-    from robo_eval.cli.checks import check_names, needed_bytes
-    from robo_eval.core.kinds import Side
-    from robo_eval.log.directory import TrialDirectory
     from robo_eval.metrics.registry import FILES
 
     # What is quick to refuse comes first; building policies and worlds comes last.
@@ -308,8 +306,6 @@ def start(
     check_names(plan, probed=Side.SIM in sides)
     keep = None
     if set(sides) - {Side.SIM}:
-        from robo_eval.cli.physical import check_physical, keep_robot_file, named_operator
-
         robot = check_physical(plan, how.robot, auto=how.auto)
         operator = named_operator(plan, how.operator, auto=how.auto)
         how = replace(how, robot=robot, operator=operator)
@@ -352,10 +348,6 @@ def play(
     With `may_leave`, what this machine cannot play is left to another one; `tell` is called
     instead of printing, once all is played.
     """
-    from robo_eval.cli.blind import blinding_until_complete, coded
-    from robo_eval.cli.summary import coverage_problem, summary_of, verification_problem
-    from robo_eval.core.errors import CheckFailedError
-
     played, left = _play_sides(trial, sides, how, may_leave=may_leave)
     if left and trial.frame().empty:  # there is nothing to sum up
         if how.json:
@@ -393,9 +385,6 @@ def _play_sides(
     may_leave: bool,
 ) -> tuple[list[Played], list[Left]]:
     """Play each side, the robot first: its episodes say where the simulated ones start."""
-    from robo_eval.core.errors import MissingExtraError, NotHereError
-    from robo_eval.core.kinds import Side
-
     played: list[Played] = []
     left: list[Left] = []
     for side in sorted(sides, key=lambda side: side is Side.SIM):
@@ -431,8 +420,6 @@ def _as_json(
 
 def _print_next(trial: TrialDirectory, sides: Sequence[Side], left: Sequence[Left]) -> None:
     """What can be done next, here or where the rest can be played."""
-    from robo_eval.core.kinds import Side
-
     where = quoted(trial.path)
     for one in left:
         say(f"{one.side}: cannot be played on this machine: {one.reason}")
@@ -450,9 +437,7 @@ def _print_next(trial: TrialDirectory, sides: Sequence[Side], left: Sequence[Lef
 
 def _to_review(trial: TrialDirectory) -> Sequence[str]:
     """What names the drafts of incidents of a trial, where some wait for a person."""
-    from robo_eval.cli.incidents_common import is_there, readable
     from robo_eval_incidents.lists import Filter, list_incidents
-    from robo_eval_incidents.words import Status
 
     log = f"{trial.path}/"
     if not is_there(log):
@@ -469,9 +454,6 @@ def _print_played(
     page: Path | None,
 ) -> None:
     """What was played, and how it went: by code as long as nobody is to know the names."""
-    from robo_eval.cli.blind import print_coded
-    from robo_eval.cli.summary import print_summary
-
     for part in played:
         say(_played(part))
     if blinding.codes:
@@ -531,8 +513,6 @@ class Left:
 
 
 def _left(trial: TrialDirectory, side: Side, reason: str) -> Left:
-    from robo_eval.core.kinds import Side
-    from robo_eval.log.directory import ROBOT_FILE
 
     command = f"robo-eval resume {quoted(trial.path)}"
     if side is not Side.SIM:
@@ -545,10 +525,8 @@ def _left(trial: TrialDirectory, side: Side, reason: str) -> Left:
 
 def _played_already(trial: TrialDirectory, side: Side) -> Played | None:
     """A physical side on which nothing is left to do; None if something is, or may be."""
-    from robo_eval.core.kinds import Side
     from robo_eval.core.schedule import attempts_of, count_unscored, schedule
     from robo_eval.core.series import due
-    from robo_eval.log.store import EpisodeStore
 
     if Side.SIM not in trial.plan.sides and trial.status() != "complete":
         return None  # the run on the robot writes that it is
@@ -570,8 +548,6 @@ def _play_physical(
     trial: TrialDirectory, side: Side, how: PlayOptions, *, may_skip: bool
 ) -> Played:
     """Play what is missing on a robot; with `may_skip` it is not needed if nothing is."""
-    from robo_eval.cli.physical import named_operator, play_physical
-
     if may_skip and how.robot is None and (done := _played_already(trial, side)):
         return done
     operator = named_operator(trial.plan, how.operator, auto=how.auto)
@@ -579,8 +555,6 @@ def _play_physical(
 
 
 def _play_simulated(trial: TrialDirectory, how: PlayOptions) -> Played:
-    from robo_eval.cli.progress import episode_progress
-    from robo_eval.core.kinds import Side
     from robo_eval_sim.runner import default_jobs, run_simulated
 
     jobs = how.jobs if how.ray is not None else how.jobs or default_jobs()
@@ -623,9 +597,6 @@ def _played(part: Played) -> str:
 
 def _sides_of(text: str | None) -> tuple[Side, ...] | None:
     """The sides an option names, checked before anything slow is loaded."""
-    from robo_eval.core.kinds import Side
-    from robo_eval.core.names import unknown_name
-
     if text is None:
         return None
     names = [name.strip() for name in text.split(",")]
@@ -637,9 +608,6 @@ def _sides_of(text: str | None) -> tuple[Side, ...] | None:
 
 def _with_sides(plan: TrialPlan, sides: tuple[Side, ...] | None) -> TrialPlan:
     """The plan with the sides to be played, and the simulated partners of physical episodes."""
-    from robo_eval.core.errors import PlanError
-    from robo_eval.core.kinds import Side
-
     wanted = sides or plan.sides
     physical = [side for side in (Side.TWIN, Side.REAL) if side in wanted]
     if len(physical) > 1:

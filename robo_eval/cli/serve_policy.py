@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
+import time
 from typing import Annotated, Any
 
 import typer
 
+from robo_eval.agents import load_policy
 from robo_eval.cli.output import say
+from robo_eval.core.door import json_of
+from robo_eval.core.errors import InputError
+from robo_eval.core.stop_signals import stop_signals
 
 
 def serve_policy(
@@ -43,14 +50,8 @@ def serve_policy(
 
     Example: robo-eval serve-policy balancer
     """
-    import contextlib
-    import os
-    import time
-
-    from robo_eval.agents import load_policy
     from robo_eval.agents.serve import PolicyServer
     from robo_eval.agents.wire import check_token
-    from robo_eval.core.stop_signals import stop_signals
 
     keywords = _keywords(kwargs)
     # What a policy prints goes aside: our standard output is read by programs.
@@ -79,8 +80,6 @@ def serve_policy(
 
 
 def _keywords(text: str) -> dict[str, Any]:
-    from robo_eval.core.door import json_of
-    from robo_eval.core.errors import InputError
 
     try:
         keywords = json_of(text)

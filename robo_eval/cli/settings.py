@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from robo_eval.cli.junit import JunitOption
 from robo_eval.cli.output import JsonOption
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from robo_eval.metrics.config import MetricConfig
+from robo_eval.metrics.config import MetricConfig
 
 ConfigOption = Annotated[
     Path | None,
@@ -85,7 +82,6 @@ def settings_of(config: Path | None, files: Sequence[Path] | None = None) -> Met
     if config is None and not files:
         return None
     from robo_eval.core.plan import read_metric_settings
-    from robo_eval.metrics.config import MetricConfig
     from robo_eval.metrics.registry import load_files
 
     load_files(files or ())

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from robo_eval.cli.output import interval, percent, print_table, quoted, say, say_missing_intervals
 from robo_eval.cli.robots import print_numbers, print_raters
 from robo_eval.core.wording import counted
+from robo_eval.log.directory import TrialDirectory
+from robo_eval.metrics.config import MetricConfig
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from robo_eval.log.directory import TrialDirectory
-    from robo_eval.metrics.config import MetricConfig
     from robo_eval.metrics.performance import Cell
     from robo_eval.metrics.summary import TrialSummary
 

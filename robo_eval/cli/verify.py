@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,11 +12,14 @@ import typer
 
 from robo_eval.cli.junit import Checks, JunitOption, reported
 from robo_eval.cli.output import JsonOption, print_json, say
+from robo_eval.core.errors import CheckFailedError, InputError, TrialDirectoryError
 from robo_eval.core.wording import counted
+from robo_eval.log.database import DATABASE as EPISODES
+from robo_eval.log.directory import PLAN, TRACES, is_trial
+from robo_eval.log.incident_log import DATABASE as INCIDENTS
+from robo_eval.log.signing import BUNDLES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from robo_eval.log.verify import Findings, VerificationReport
     from robo_eval_incidents.verify import LogReport
 
@@ -50,8 +54,6 @@ def verify(
 
     Examples: robo-eval verify runs/demo/sim; robo-eval verify lab/incidents.db --checkpoint FILE
     """
-    from robo_eval.core.errors import CheckFailedError, TrialDirectoryError
-
     with reported(junit, "verify") as checks:
         if Path(trial).suffix.lower() == ".zip" and Path(trial).is_file():
             _verify_pack(Path(trial), checkpoint, signed_by, checks, json=json)
@@ -86,7 +88,6 @@ def _verify_pack(
     pack: Path, kept: list[Path] | None, signed_by: str | None, checks: Checks, *, json: bool
 ) -> None:
     """Whether the parts of a pack of an incident tell the same story."""
-    from robo_eval.core.errors import CheckFailedError, InputError
     from robo_eval_incidents.pack_check import verify_pack
 
     if kept:
@@ -106,15 +107,12 @@ def _verify_pack(
 
 def _note_trial(checks: Checks, rows: VerificationReport) -> None:
     """Note what was checked of a trial: plan, manifest, rows, traces, signed bundles."""
-    from robo_eval.log.database import DATABASE
-    from robo_eval.log.directory import PLAN, TRACES
     from robo_eval.log.manifest import MANIFEST
-    from robo_eval.log.signing import BUNDLES
 
     signed = [name for name in BUNDLES if any(one.startswith(f"{name}/:") for one in rows.notes)]
     is_traced = rows.traces or any(one.file.startswith(TRACES) for one in rows.problems)
     suite, traces = str(rows.trial), [TRACES] if is_traced else []
-    _note(checks, suite, rows, [PLAN, MANIFEST, DATABASE, *traces, *signed])
+    _note(checks, suite, rows, [PLAN, MANIFEST, EPISODES, *traces, *signed])
     if not is_traced:
         checks.add(suite, TRACES, rows.unreadable or "no trace was checked", "missing")
 
@@ -133,8 +131,6 @@ def _reports(
     target: str, checkpoints: list[Path], signed_by: str | None
 ) -> tuple[VerificationReport | None, LogReport | None]:
     """What verification found of a trial and of a log of incidents, as far as each is there."""
-    from robo_eval.core.errors import InputError, TrialDirectoryError
-
     is_url = "://" in target
     path = Path(target)
     if not is_url and not path.exists():
@@ -142,11 +138,10 @@ def _reports(
     is_log = is_url or path.is_file() or _is_only_log(path)
     rows = None
     if not is_log:
-        from robo_eval.log.incident_log import DATABASE
         from robo_eval.log.verify import verify_trial
 
         rows = verify_trial(path, signed_by=signed_by)
-        log = path / DATABASE
+        log = path / INCIDENTS
         if not log.exists():
             if checkpoints:
                 raise InputError(
@@ -172,10 +167,7 @@ def _without_log(rows: VerificationReport, log: Path) -> VerificationReport:
 
 def _is_only_log(folder: Path) -> bool:
     """Whether a folder holds incidents and no trial."""
-    from robo_eval.log.directory import is_trial
-    from robo_eval.log.incident_log import DATABASE
-
-    return (folder / DATABASE).is_file() and not is_trial(folder)
+    return (folder / INCIDENTS).is_file() and not is_trial(folder)
 
 
 def _as_dict(rows: VerificationReport | None, incidents: LogReport | None) -> dict[str, object]:

@@ -7,12 +7,12 @@ import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import typer
 
-if TYPE_CHECKING:
-    from robo_eval.core.kinds import Side
+from robo_eval.core.errors import InputError, MissingExtraError, pip_install
+from robo_eval.core.kinds import Side
 
 WINDOW: Final = "window"
 """Target of the view that opens a window."""
@@ -31,9 +31,6 @@ def view_target(view: bool, to: str | None, sides: Sequence[Side]) -> str | None
         InputError: If there is nothing to show, or no place to show it; the message says which.
         MissingExtraError: If Rerun is not installed.
     """
-    from robo_eval.core.errors import InputError, MissingExtraError, pip_install
-    from robo_eval.core.kinds import Side
-
     if not view and to is None:
         return None
     option = "--view" if to is None else "--view-to"
@@ -54,7 +51,6 @@ def view_target(view: bool, to: str | None, sides: Sequence[Side]) -> str | None
 
 
 def _window() -> str:
-    from robo_eval.core.errors import InputError
 
     is_there = any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
     if sys.platform == "linux" and not is_there:
@@ -66,7 +62,6 @@ def _window() -> str:
 
 
 def _file(to: str) -> str:
-    from robo_eval.core.errors import InputError
 
     path = Path(to)
     if "://" in to or path.suffix != ".rrd":

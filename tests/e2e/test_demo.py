@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from robo_eval.cli import demo, physical
+from robo_eval.cli import demo
 from robo_eval.core.errors import CheckFailedError
 from robo_eval.core.plan import parse_plan
 from robo_eval.log import provenance
@@ -28,7 +28,7 @@ class Stage:
         self.beside: subprocess.Popen[bytes] | None = None
         self.program = "import sys; sys.stderr.write('twin: 2/2\\n')"
         self.problem: Exception | None = None
-        monkeypatch.setattr(physical, "has_ros", lambda: has_ros)
+        monkeypatch.setattr(demo, "has_ros", lambda: has_ros)
         monkeypatch.setattr(provenance, "cores", lambda: cores)
         monkeypatch.setattr(os, "nice", lambda _: 19)  # it would stay
         monkeypatch.setattr(subprocess, "Popen", self._start)

@@ -20,7 +20,6 @@ from hypothesis import strategies as st
 pytest.importorskip("rclpy", reason="ROS 2 is not installed: pip install .[ros]")
 
 from robo_eval.cli import doctor as verb
-from robo_eval.cli import physical
 from robo_eval.core.errors import InputError, MissingExtraError
 from robo_eval_robot import doctor_machine as machine
 from robo_eval_robot import doctor_peers as peers
@@ -310,7 +309,7 @@ def test_settings_are_shown() -> None:
 
 
 def test_without_ros_the_command_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(physical, "has_ros", lambda: False)
+    monkeypatch.setattr(verb, "has_ros", lambda: False)
     with pytest.raises(MissingExtraError, match=r"robo-eval-stack\[ros\]"):
         verb.doctor(Path("robot.yaml"))
 
