@@ -56,6 +56,43 @@ episodes: 3
 control: true
 """
 
+MARKS = """element => ({
+  paths: [...element.querySelectorAll('.scatterlayer path, .barlayer path')].filter(p => {
+    const box = p.getBoundingClientRect(); return box.width + box.height > 1; }).length,
+  images: [...element.querySelectorAll('.heatmaplayer image')].filter(i =>
+    (i.getAttribute('href') ?? i.getAttribute('xlink:href')).length > 200).length,
+  texts: [...element.querySelectorAll('svg text')].filter(t => t.textContent).length,
+  cut: [...element.querySelectorAll('.main-svg text')].filter(t => {
+    const box = t.getBoundingClientRect(), all = element.getBoundingClientRect();
+    return t.textContent && box.width && (box.left < all.left - 1 || box.right > all.right + 1);
+  }).map(t => t.textContent),
+})"""
+INK = """canvas => {
+  const copy = document.createElement('canvas');
+  [copy.width, copy.height] = [canvas.width, canvas.height];
+  const pen = copy.getContext('2d', { willReadFrequently: true });
+  pen.drawImage(canvas, 0, 0);
+  const data = pen.getImageData(0, 0, canvas.width, canvas.height).data;
+  const seen = new Set();
+  for (let i = 0; i < data.length; i += 4) seen.add((data[i] << 16) | (data[i+1] << 8) | data[i+2]);
+  return [seen.size, data.reduce((sum, value, i) => (sum + value * (i % 9973)) % 2147483647, 0)];
+}"""
+# Texts of a chart that lie on each other, a pixel or two of their boxes aside.
+OVERLAPS = """() => [...document.querySelectorAll('.chart')].flatMap(chart => {
+  const texts = [...chart.querySelectorAll('.main-svg text')]
+    .filter(t => t.textContent.trim() && t.getBoundingClientRect().width)
+    .map(t => [t.textContent, t.getBoundingClientRect()]);
+  return texts.flatMap(([first, a], i) => texts.slice(i + 1).filter(([, b]) =>
+    Math.min(a.right, b.right) - Math.max(a.left, b.left) > 2 &&
+    Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 3
+  ).map(([second]) => `${chart.dataset.figure}: ${first} / ${second}`));
+})"""
+CUT = """() => [...document.querySelectorAll('main *')].filter(e => {
+  const box = e.getBoundingClientRect();
+  return box.width && box.right > innerWidth + 1 && !e.closest('.scroll, svg, .skip, pre, thead');
+}).map(e => e.outerHTML.slice(0, 80))"""
+OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+
 
 def played(folder: Path, plan: str, verb: str, name: str) -> Path:
     """A trial that a verb of the command line plays in a folder."""
@@ -133,6 +170,25 @@ class Opened:
     page: Any
     messages: list[str] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)
+
+    def chart(self, name: str) -> Any:
+        """The chart of a figure."""
+        return self.page.locator(f".chart[data-figure={name}]")
+
+    def assert_fits(self) -> None:
+        """Nothing was complained of, nothing reaches beyond the page, no text lies on another."""
+        assert self.messages == []
+        assert self.page.evaluate(OVERFLOW) <= 0
+        assert self.page.evaluate(CUT) == []
+        assert self.page.evaluate(OVERLAPS) == []
+
+    def on_paper(self) -> Any:
+        """Lay the page out for paper, A4 between the margins; returns it."""
+        self.page.emulate_media(media="print")
+        self.page.set_viewport_size({"width": 695, "height": 1000})
+        self.page.evaluate("dispatchEvent(new Event('beforeprint'))")
+        self.page.wait_for_timeout(500)  # the charts are drawn anew in the width of the paper
+        return self.page
 
 
 def open_page(

@@ -11,11 +11,9 @@ import pytest
 from examples.agitb.models import Last
 from robo_eval.analysis.agitb import run_testbed
 from robo_eval.analysis.agitb.models import Seen
+from tests.browser.conftest import MARKS, OVERFLOW
 
 pytestmark = pytest.mark.browser
-MARKS = """element => [...element.querySelectorAll('.scatterlayer path')].filter(p => {
-  const box = p.getBoundingClientRect(); return box.width + box.height > 1; }).length"""
-OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 
 
 @pytest.fixture(scope="session")
@@ -54,7 +52,7 @@ def test_everything_is_drawn_and_nothing_overflows(
     assert shown == {"raster-5", "raster-7", "raster-10", "times"}, "nothing was set in test 3"
     for name in sorted(shown):
         chart = page.locator(f".chart[data-figure={name}]")
-        assert chart.evaluate(MARKS) >= (12 if name == "times" else 1), name
+        assert chart.evaluate(MARKS)["paths"] >= (12 if name == "times" else 1), name
     assert page.locator("tbody tr").count() == 12
     assert page.locator("dl.facts dd").first.inner_text() == "a <b>bold</b> one"
     badge = page.locator("tbody tr", has_text="trace").locator(".status")

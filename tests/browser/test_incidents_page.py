@@ -174,6 +174,17 @@ class Person:
         details.locator("> summary").click()
         return details
 
+    def act(self, title: str, recorded: str, choice: str = "", **texts: str) -> None:
+        """Fill and send one of the forms of an incident, and wait until that is recorded."""
+        form = self.open_form(title)
+        if choice:
+            form.get_by_text(choice).click()
+        for name, text in texts.items():
+            form.locator(f"[name={name}]").fill(text)
+        form.locator("button.send").click()
+        if recorded:
+            self.page.wait_for_url(f"**recorded={recorded}")
+
 
 @pytest.fixture
 def come(chromium: Any, served: Served) -> Iterator[Callable[..., Person]]:
@@ -216,11 +227,7 @@ def test_a_critical_incident_goes_from_report_to_closure(come: Any, served: Serv
     # The second person reviews it, and reclassifies it, which asks for a review by another one.
     second.goto("/incidents")
     second.page.click("text=The gripper touched")
-    form = second.open_form("Review")
-    form.get_by_text("it happened as described").click()
-    form.locator("[name=note]").fill("Looked at the recording.")
-    form.locator("button.send").click()
-    second.page.wait_for_url("**recorded=review")
+    second.act("Review", "review", "it happened as described", note="Looked at the recording.")
     assert second.page.locator(".pills .state").inner_text() == "confirmed"
     form = second.open_form("Reclassify")
     form.locator("[name=severity]").select_option("major")
@@ -232,38 +239,20 @@ def test_a_critical_incident_goes_from_report_to_closure(come: Any, served: Serv
     assert "another person has to review it" in second.page.locator(".open-points").inner_text()
 
     first.goto(path)
-    form = first.open_form("Review")
-    form.get_by_text("it happened as described").click()
-    form.locator("[name=note]").fill("I agree.")
-    form.locator("button.send").click()
-    first.page.wait_for_url("**recorded=review")
-    form = first.open_form("Add a corrective action")
-    form.locator("[name=what]").fill("Light curtain in front of the tray.")
-    form.locator("[name=owner]").fill("R. Example")
-    form.locator("[name=due]").fill("2030-01-31")
-    form.locator("button.send").click()
-    first.page.wait_for_url("**recorded=action")
+    first.act("Review", "review", "it happened as described", note="I agree.")
+    action = {"what": "A light curtain.", "owner": "R. Example", "due": "2030-01-31"}
+    first.act("Add a corrective action", "action", **action)
 
     # Whoever owns the action does not say alone that it helped; what was typed stays.
-    form = first.open_form("Check whether it helped")
-    form.get_by_text("yes").click()
-    form.locator("[name=how]").fill("Tried it ten times.")
-    form.locator("button.send").click()
+    first.act("Check whether it helped", "", "yes", how="Tried it ten times.")
     alert = first.page.locator("#failed [role=alert]")
     alert.wait_for()
     assert "another person has to check whether it helped" in alert.inner_text()
     assert first.page.locator("#failed [name=how]").input_value() == "Tried it ten times."
     assert alert.evaluate("box => box === document.activeElement"), "it is read out"
     second.goto(path)
-    form = second.open_form("Check whether it helped")
-    form.get_by_text("yes").click()
-    form.locator("[name=how]").fill("Tried it ten times.")
-    form.locator("button.send").click()
-    second.page.wait_for_url("**recorded=effectiveness")
-    form = second.open_form("Close it")
-    form.locator("[name=note]").fill("Done.")
-    form.locator("button.send").click()
-    second.page.wait_for_url("**recorded=closure")
+    second.act("Check whether it helped", "effectiveness", "yes", how="Tried it ten times.")
+    second.act("Close it", "closure", note="Done.")
     assert second.page.locator(".pills .state").inner_text() == "closed"
     assert second.page.locator(".history li").count() == 7
     assert verify_log(served.path).ok
@@ -304,12 +293,8 @@ def test_what_is_overdue_comes_first_and_leads_to_its_incident(come: Any) -> Non
     person = come("R. Example", width=390, has_touch=True, is_mobile=True)
     page = person.page
     path = person.report("major", "The tool touched a shelf.")
-    form = person.open_form("Add a corrective action")
-    form.locator("[name=what]").fill("Move the shelf.")
-    form.locator("[name=owner]").fill("Operator B")
-    form.locator("[name=due]").fill("2020-04-01")
-    form.locator("button.send").click()
-    page.wait_for_url("**recorded=action")
+    action = {"what": "Move the shelf.", "owner": "Operator B", "due": "2020-04-01"}
+    person.act("Add a corrective action", "action", **action)
 
     page.locator(".menu > summary").tap()
     page.get_by_role("link", name="To do", exact=True).click()
@@ -421,10 +406,8 @@ def test_a_correction_leaves_a_time_alone_that_the_clocks_showed_twice(
     person.page.wait_for_url("**recorded=correction")
     said = person.page.locator(".history li").last.locator(".said").all_inner_texts()
     assert [" ".join(one.split()) for one in said] == ["Task none → sorting", "Why was left out"]
-    form = person.open_form("Correct the report")
-    form.locator("[name=happened]").fill("2025-11-02T03:30:00")
-    form.locator("[name=reason]").fill("the clock was read wrongly")
-    form.locator("button.send").click()
+    wrong = {"happened": "2025-11-02T03:30:00", "reason": "the clock was read wrongly"}
+    person.act("Correct the report", "", **wrong)
     person.page.get_by_text("the clock was read wrongly").wait_for()
     said = person.page.locator(".history li").last.locator(".said").first.inner_text()
     assert " ".join(said.split()) == "When 2025-11-02 06:30:00 UTC → 2025-11-02 08:30:00 UTC"

@@ -15,48 +15,13 @@ from typing import Any
 
 import pytest
 
+from tests.browser.conftest import CUT, INK, MARKS, OVERFLOW, OVERLAPS
+
 pytestmark = pytest.mark.browser
 Look = Callable[..., Any]
 
 # Marks each chart of the trial must have: a panel a difficulty; a line or point a policy.
 CHARTS = {"heat_map": 2, "lengths": 3, "effects": 6, "curves": 9, "spread": 6}
-MARKS = """element => ({
-  paths: [...element.querySelectorAll('.scatterlayer path, .barlayer path')].filter(p => {
-    const box = p.getBoundingClientRect(); return box.width + box.height > 1; }).length,
-  images: [...element.querySelectorAll('.heatmaplayer image')].filter(i =>
-    (i.getAttribute('href') ?? i.getAttribute('xlink:href')).length > 200).length,
-  texts: [...element.querySelectorAll('svg text')].filter(t => t.textContent).length,
-  cut: [...element.querySelectorAll('.main-svg text')].filter(t => {
-    const box = t.getBoundingClientRect(), all = element.getBoundingClientRect();
-    return t.textContent && box.width && (box.left < all.left - 1 || box.right > all.right + 1);
-  }).map(t => t.textContent),
-})"""
-INK = """canvas => {
-  const copy = document.createElement('canvas');
-  [copy.width, copy.height] = [canvas.width, canvas.height];
-  const pen = copy.getContext('2d', { willReadFrequently: true });
-  pen.drawImage(canvas, 0, 0);
-  const data = pen.getImageData(0, 0, canvas.width, canvas.height).data;
-  const seen = new Set();
-  for (let i = 0; i < data.length; i += 4) seen.add((data[i] << 16) | (data[i+1] << 8) | data[i+2]);
-  return [seen.size, data.reduce((sum, value, i) => (sum + value * (i % 9973)) % 2147483647, 0)];
-}"""
-# Texts of a chart that lie on each other, a pixel or two of their boxes aside.
-OVERLAPS = """() => [...document.querySelectorAll('.chart')].flatMap(chart => {
-  const texts = [...chart.querySelectorAll('.main-svg text')]
-    .filter(t => t.textContent.trim() && t.getBoundingClientRect().width)
-    .map(t => [t.textContent, t.getBoundingClientRect()]);
-  return texts.flatMap(([first, a], i) => texts.slice(i + 1).filter(([, b]) =>
-    Math.min(a.right, b.right) - Math.max(a.left, b.left) > 2 &&
-    Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 3
-  ).map(([second]) => `${chart.dataset.figure}: ${first} / ${second}`));
-})"""
-CUT = """() => [...document.querySelectorAll('main *')].filter(e => {
-  const box = e.getBoundingClientRect();
-  return box.width && box.right > innerWidth + 1 && !e.closest('.scroll, svg, .skip, pre, thead');
-}).map(e => e.outerHTML.slice(0, 80))"""
-OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
-
 SCHEMES = ["light", pytest.param("dark", marks=pytest.mark.slow)]
 """Dark is light in other colours; the long tests look at it, too."""
 WIDTHS = [390, pytest.param(1300, marks=pytest.mark.slow)]
@@ -70,9 +35,7 @@ def test_every_chart_is_drawn_and_nothing_overflows(
 ) -> None:
     opened = shown(page_file, width, scheme)
     page = opened.page
-    assert opened.messages == []
-    assert page.evaluate(OVERFLOW) <= 0
-    assert page.evaluate(OVERLAPS) == []
+    opened.assert_fits()
     assert page.locator(".chart").count() == len(CHARTS)
     for name in CHARTS:
         drawn = page.locator(f".chart[data-figure={name}]").evaluate(MARKS)
@@ -205,10 +168,7 @@ def test_a_trial_that_is_not_as_it_should_be_has_a_clear_page(
 ) -> None:
     opened = shown(odd / name / "report" / "index.html", width, "light")
     page = opened.page
-    assert opened.messages == []
-    assert page.evaluate(OVERFLOW) <= 0
-    assert page.evaluate(CUT) == []
-    assert page.evaluate(OVERLAPS) == []
+    opened.assert_fits()
     for chart in page.locator(".chart").all():
         drawn = chart.evaluate(MARKS)
         assert drawn["cut"] == []
@@ -238,10 +198,7 @@ def test_the_robot_stands_beside_its_simulation_at_every_width(
 ) -> None:
     opened = shown(robot_page, width, "light")
     page = opened.page
-    assert opened.messages == []
-    assert page.evaluate(OVERFLOW) <= 0
-    assert page.evaluate(CUT) == []
-    assert page.evaluate(OVERLAPS) == []
+    opened.assert_fits()
     assert page.locator(".chart[data-figure=heat_map]").evaluate(MARKS)["cut"] == []
     drawn = page.locator(".chart[data-figure=robots]").evaluate(MARKS)
     assert drawn["paths"] >= 20  # two policies of five points with an interval each
@@ -305,9 +262,7 @@ def test_every_chart_of_the_levels_is_drawn_and_nothing_is_cut(
     section = page.locator("#autonomy")
     for details in section.locator("details").all():
         details.evaluate("part => { part.open = true; }")
-    assert page.evaluate(OVERFLOW) <= 0
-    assert page.evaluate(CUT) == []
-    assert page.evaluate(OVERLAPS) == []
+    opened.assert_fits()
     assert page.evaluate(CROSSING) == []
     for box in section.locator(".scroll").all():
         assert box.evaluate("e => e.scrollWidth - e.clientWidth") <= 0
@@ -321,11 +276,7 @@ def test_every_chart_of_the_levels_is_drawn_and_nothing_is_cut(
 
 @pytest.mark.slow
 def test_on_paper_the_charts_of_the_levels_are_whole(look: Look, levels_page: Path) -> None:
-    page = look(levels_page).page
-    page.emulate_media(media="print")
-    page.set_viewport_size({"width": 695, "height": 1000})
-    page.evaluate("dispatchEvent(new Event('beforeprint'))")
-    page.wait_for_timeout(500)
+    page = look(levels_page).on_paper()
     assert page.evaluate(OVERFLOW) <= 0
     assert page.evaluate(OVERLAPS) == []
     for name in LEVEL_CHARTS:
@@ -355,12 +306,10 @@ def test_every_chart_of_a_robot_is_drawn_and_nothing_is_cut(
 ) -> None:
     opened = shown(lab_page, width, scheme)
     page = opened.page
-    assert opened.messages == []
-    assert page.evaluate(OVERFLOW) <= 0
+    opened.assert_fits()
     for details in page.locator("details").all():
         details.evaluate("part => { part.open = true; }")
-    assert page.evaluate(CUT) == []
-    assert page.evaluate(OVERLAPS) == []
+    opened.assert_fits()
     for name, least in LAB_CHARTS.items():
         chart = page.locator(f".chart[data-figure={name}]")
         drawn = chart.evaluate(MARKS)
@@ -397,11 +346,7 @@ def test_how_a_trial_was_run_is_told_and_what_is_wrong_stands_on_top(
 def test_on_paper_the_charts_of_a_robot_are_whole(
     look: Look, lab_page: Path, tmp_path: Path, scheme: str
 ) -> None:
-    page = look(lab_page, color_scheme=scheme).page
-    page.emulate_media(media="print")
-    page.set_viewport_size({"width": 695, "height": 1000})
-    page.evaluate("dispatchEvent(new Event('beforeprint'))")
-    page.wait_for_timeout(500)
+    page = look(lab_page, color_scheme=scheme).on_paper()
     assert page.locator("details:not([open])").count() == 0
     assert page.evaluate(OVERLAPS) == []
     assert page.evaluate(OVERFLOW) <= 0
@@ -426,10 +371,7 @@ def test_curves_over_magnitudes_are_drawn_and_nothing_is_cut(
 ) -> None:
     opened = shown(arm_page, width, "light")
     page = opened.page
-    assert opened.messages == []
-    assert page.evaluate(OVERFLOW) <= 0
-    assert page.evaluate(OVERLAPS) == []
-    assert page.evaluate(CUT) == []
+    opened.assert_fits()
     drawn = page.locator(".chart[data-figure=doses]").evaluate(MARKS)
     # Five panels, two policies, and marks at three magnitudes.
     assert drawn["paths"] >= 5 * 2 * (1 + 3), drawn
@@ -461,9 +403,7 @@ def test_a_member_of_the_panel_is_said_to_have_no_curve(shown: Look, odd: Path) 
 def test_the_index_shows_what_is_wrong_at_every_width(look: Look, odd: Path, width: int) -> None:
     opened = look(odd / "index.html", width=width)
     page = opened.page
-    assert opened.messages == []
-    assert page.evaluate(OVERFLOW) <= 0
-    assert page.evaluate(CUT) == []
+    opened.assert_fits()
     badges = page.locator(".status").all_inner_texts()
     assert sorted(badges) == [
         "complete", "complete, not verified", "interrupted at 0/30", "interrupted at 3/30",
@@ -491,11 +431,7 @@ def test_who_prints_at_once_gets_the_charts(look: Look, page_file: Path, tmp_pat
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["few", "killed"])
 def test_on_paper_no_text_of_a_chart_lies_on_another(look: Look, odd: Path, name: str) -> None:
-    page = look(odd / name / "report" / "index.html").page
-    page.emulate_media(media="print")
-    page.set_viewport_size({"width": 695, "height": 1000})
-    page.evaluate("dispatchEvent(new Event('beforeprint'))")
-    page.wait_for_timeout(500)  # the charts are drawn anew in the width of the paper
+    page = look(odd / name / "report" / "index.html").on_paper()
     assert page.evaluate(OVERLAPS) == []
     for chart in page.locator(".chart").all():
         assert chart.evaluate(MARKS)["cut"] == []
@@ -560,8 +496,7 @@ def test_the_index_lists_trials_and_says_what_is_broken(
     for width in (390, 1300):
         opened = look(build_index(folder), width=width)
         page = opened.page
-        assert opened.messages == []
-        assert page.evaluate(OVERFLOW) <= 0
+        opened.assert_fits()
         assert page.locator("tbody > tr").count() == 3
         broken = page.locator("tr.broken")
         assert broken.count() == 1

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.browser.conftest import CUT, INK, MARKS, OVERFLOW
+
 pytestmark = pytest.mark.browser
 Look = Callable[..., Any]
 
@@ -17,36 +19,13 @@ NAMES = [*(f"level {number}" for number in range(8)), "poles <b>of</b> lead & lo
 FLAT = {"complexity", "dissimilarity", "dimensions", "sizes", "mixture", "measures", "coherence"}
 CURVES = {"curves", "spread"}
 # Drawn paths, images of cells, and texts that the edge of the picture cuts.
-DRAWN = """element => ({
-  marks: [...element.querySelectorAll('.scatterlayer path, .barlayer path')].filter(p => {
-    const box = p.getBoundingClientRect(); return box.width + box.height > 1; }).length,
-  images: element.querySelectorAll('.heatmaplayer image').length,
-  cut: [...element.querySelectorAll('.main-svg text')].filter(t => {
-    const box = t.getBoundingClientRect(), all = element.getBoundingClientRect();
-    return t.textContent && box.width && (box.left < all.left - 1 || box.right > all.right + 1);
-  }).map(t => t.textContent),
-})"""
 PATHS = """element => [...element.querySelectorAll('.scatterlayer path')]
   .map(p => p.getAttribute('d')).join()"""
 # How many colours the solid picture has, and a sum that tells one picture from another.
-SOLID = """element => {
+SOLID = f"""element => {{
   element._fullLayout.scene._scene.glplot.redraw();  // what was drawn is gone after a frame
-  const canvas = element.querySelector('canvas');
-  const copy = document.createElement('canvas');
-  [copy.width, copy.height] = [canvas.width, canvas.height];
-  const pen = copy.getContext('2d', { willReadFrequently: true });
-  pen.drawImage(canvas, 0, 0);
-  const data = pen.getImageData(0, 0, canvas.width, canvas.height).data;
-  const seen = new Set();
-  for (let i = 0; i < data.length; i += 4) seen.add((data[i] << 16) | (data[i+1] << 8) | data[i+2]);
-  return [seen.size, data.reduce((sum, value, i) => (sum + value * (i % 9973)) % 2147483647, 0)];
-}"""
-OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
-CUT = """() => [...document.querySelectorAll('main *')].filter(e => {
-  const box = e.getBoundingClientRect();
-  return box.width && box.right > innerWidth + 1 &&
-    !e.closest('.scroll, svg, .chart, .skip, pre, thead');
-}).map(e => e.outerHTML.slice(0, 80))"""
+  return ({INK})(element.querySelector('canvas'));
+}}"""
 DRIVER = ("GPU stall", "willReadFrequently")
 """What a browser without a graphics card says about its own speed."""
 
@@ -93,12 +72,12 @@ def test_every_picture_is_drawn_and_nothing_overflows(
     assert [url for url in opened.requests if not url.startswith(("file:", "data:", "blob:"))] == []
     assert page.evaluate("window.harmed === undefined")
     assert page.evaluate(OVERFLOW) <= 0
-    assert page.evaluate(CUT) == []
+    assert page.evaluate(CUT.replace("svg,", "svg, .chart,")) == []
     shown = {chart.get_attribute("data-figure") for chart in page.locator(".chart").all()}
     assert shown == FLAT | CURVES | {"space"}
     for name in sorted(FLAT | CURVES):
-        drawn = _chart(opened, name).evaluate(DRAWN)
-        assert drawn["marks"] + drawn["images"] >= 3, (name, drawn)
+        drawn = _chart(opened, name).evaluate(MARKS)
+        assert drawn["paths"] + drawn["images"] >= 3, (name, drawn)
         assert drawn["cut"] == [], (name, drawn)
     assert _chart(opened, "space").evaluate(SOLID)[0] > 20
     for chart in page.locator(".chart").all():
@@ -164,8 +143,8 @@ def test_a_browser_without_solid_pictures_draws_two_dimensions(
       return kind.includes('webgl') ? null : get.call(this, kind, ...rest); };"""
     opened = look(study_file, script=script)
     assert _said(opened) == []
-    drawn = _chart(opened, "space-flat").evaluate(DRAWN)
-    assert drawn["marks"] >= len(NAMES)
+    drawn = _chart(opened, "space-flat").evaluate(MARKS)
+    assert drawn["paths"] >= len(NAMES)
     assert opened.page.locator("#flat-words").is_visible()
     assert not opened.page.locator("#turn").is_visible()
     before = _chart(opened, "space-flat").evaluate(PATHS)
@@ -187,8 +166,8 @@ def test_two_tests_without_agents_have_a_page(
     assert opened.page.evaluate(OVERFLOW) <= 0
     assert opened.page.locator("#agents").count() == 0
     for name in ("complexity", "dissimilarity", "space-flat", "dimensions", "sizes", "mixture"):
-        drawn = _chart(opened, name).evaluate(DRAWN)
-        assert drawn["marks"] + drawn["images"] > 0, name
+        drawn = _chart(opened, name).evaluate(MARKS)
+        assert drawn["paths"] + drawn["images"] > 0, name
 
 
 def test_without_scripts_every_number_is_there(look: Look, study_file: Path) -> None:
