@@ -33,7 +33,7 @@ _CURSOR: Final = re.compile(r"([0-9]{1,19})~([0-9a-f-]{36})")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
-    """Which incidents are asked for; None for any, and of several words each will do.
+    """Which incidents are asked for: None asks for any, several words for any one of them.
 
     Attributes:
         side: Side.

@@ -94,8 +94,9 @@ class Incident:
     Attributes:
         record: The record of its report.
         report: The report with its corrections, as it stands.
-        counted: Where, when and how bad it counts. Of an incident that needs two people, another
-            robot, side or time counts once it is reviewed, and so does a milder severity of any.
+        counted: Where, when and with which severity it counts. Of an incident that needs two
+            people, another robot, side or time counts once it is reviewed, and so does a milder
+            severity of any.
         records: All its records, oldest first, the report included.
         highest_severity: The worst it ever was.
         evidence: All evidence, oldest first.

@@ -40,7 +40,7 @@ _BROKEN: Final = (ValueError, LookupError, AttributeError, TypeError, Arithmetic
 
 
 def check_plain(path: Path, *, most: int | None = None) -> None:
-    """Refuse what is there and no plain file, before something waits for it to end.
+    """Refuse a path that is no plain file, before something waits for its end.
 
     Args:
         path: The file.

@@ -144,7 +144,7 @@ class Told(Short):
     field: Place
     """Topic and field."""
     values: dict[str, str] = Field(default_factory=dict)
-    """Its words and what we call them, or which of them are true."""
+    """What each of its words means to us, or which of them are true."""
     default: str | None = None
     """The value if the topic is not there or silent; without it that is an error."""
     holds: Annotated[bool, BeforeValidator(_truth)] | None = None
@@ -227,7 +227,7 @@ class FieldSource(Told, Conversion):
 
     @property
     def words(self) -> Mapping[str, str]:
-        """Its words and what we call them, where words are not truths."""
+        """What each of its words means to us, where words are no truths."""
         return {} if self.is_truth else self.values
 
     @property

@@ -77,7 +77,6 @@ class ArmEnv(TaskEnv[Observation, NDArray[np.float32]]):
     """Numbers that the task adds to the observation."""
     keywords: ClassVar[frozenset[str]] = frozenset({"profile"})
     """Further keywords that the task takes."""
-    """What is to be done, in order; the last one is success."""
     probes = (0, 1)
     metadata: ClassVar[dict[str, Any]] = {  # type: ignore[misc]
         "render_modes": ["rgb_array"],
