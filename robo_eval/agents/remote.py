@@ -418,14 +418,14 @@ def _check_url(value: object) -> None:
         raise InputError(f"url must look like ws://host:port, given {value!r}")
 
 
-def _check_seconds(field: str, value: object) -> None:
-    if not (_is_number(value) and 0.0 < value <= 3600.0):  # type: ignore[operator]
+def _check_seconds(field: str, value: Any) -> None:
+    if not (_is_number(value) and 0.0 < value <= 3600.0):
         raise InputError(f"{field} must be a number of seconds, up to 3600, given {value!r}")
 
 
-def _is_number(value: object) -> bool:
+def _is_number(value: Any) -> bool:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return is_number and math.isfinite(value)  # type: ignore[arg-type]
+    return is_number and math.isfinite(value)
 
 
 def _line(err: BaseException) -> str:

@@ -226,11 +226,11 @@ def _standing(ledger: Ledger, revealed: dict[str, Any] | None) -> Iterator[str]:
                 yield f"{who}: {name} is {told}"
 
 
-def _said(name: str, value: object) -> str:
+def _said(name: str, value: Any) -> str:
     """A value of a standing; a moment with its date as well."""
     date = ""
     with suppress(ValueError, TypeError, OverflowError):
-        date = f" ({moment_text(int(value))})" if name.endswith("_ns") else ""  # type: ignore[call-overload]
+        date = f" ({moment_text(int(value))})" if name.endswith("_ns") else ""
     return f"{value!r:.80}{date}"
 
 

@@ -458,7 +458,8 @@ class Ledger:
             db.execute(changed.values(revoked_ns=self.now()))
         for attempt in db.execute(_of(ATTEMPTS, team=team.number, ended_ns=None)).all():
             self._forfeit(db, attempt.number, "the team was withdrawn", is_cut=True)
-        return team.revoked_ns  # type: ignore[no-any-return]
+        revoked_ns: int | None = team.revoked_ns
+        return revoked_ns
 
     def team_of(self, token: str) -> Team | None:
         """The team with a token, withdrawn or not; None if there is none."""

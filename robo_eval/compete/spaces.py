@@ -93,8 +93,8 @@ def _space_of(form: Mapping[str, Any]) -> spaces.Space[Any]:
     raise ValueError(f"unknown kind {str(kind)[:40]!r}")
 
 
-def _shape(form: object) -> tuple[int, ...]:
-    shape = tuple(map(int, form))  # type: ignore[call-overload]
+def _shape(form: Any) -> tuple[int, ...]:
+    shape = tuple(map(int, form))
     if math.prod(shape) > _MOST_ENTRIES:
         raise ValueError(f"the shape {shape} is too large")
     return shape
@@ -135,7 +135,7 @@ def action_of(space: spaces.Space[Any], given: object) -> Any:  # noqa: ANN401 -
     action: Any = given
     if isinstance(space, spaces.Discrete):
         is_whole = isinstance(given, int | np.integer) and not isinstance(given, bool)
-        action = int(given) if is_whole else None  # type: ignore[call-overload]
+        action = int(action) if is_whole else None
         if action is not None and 0 <= action - int(space.start) < int(space.n):
             # As `contains`, but faster.
             return action

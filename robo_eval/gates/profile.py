@@ -6,7 +6,7 @@ import itertools
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -69,11 +69,11 @@ def _level_key(key: object) -> int:
     raise PydanticCustomError("level", "must be a level, from 1 to 5")
 
 
-def _threshold(value: object) -> object:
+def _threshold(value: Any) -> object:
     """Refuse what pydantic would read as a number although it is none, such as `true`."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     # Compared, as `math.isfinite` raises for a whole number that no float can hold.
-    if value in _WORDS or (is_number and abs(value) <= sys.float_info.max):  # type: ignore[arg-type]
+    if value in _WORDS or (is_number and abs(value) <= sys.float_info.max):
         return value
     raise PydanticCustomError("threshold", "must be a number, or for families 'half' or 'all'")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -161,12 +161,12 @@ def measured_by_task(
     return found
 
 
-def _column(samples: pd.DataFrame | Mapping[str, object], name: str) -> NDArray[np.float64]:
+def _column(samples: pd.DataFrame | Mapping[str, Any], name: str) -> NDArray[np.float64]:
     if name not in samples:
         raise InputError(f"samples: {unknown_name('measure', name, list(samples))}")
     try:
         values = np.array(
-            [math.nan if value is None else value for value in samples[name]],  # type: ignore[attr-defined]
+            [math.nan if value is None else value for value in samples[name]],
             dtype=np.float64,
         )
     except (TypeError, ValueError) as err:

@@ -130,7 +130,7 @@ def score_played(
     return end_reason, quality, episode_return
 
 
-def reward_of(given: object) -> float:
+def reward_of(given: Any) -> float:
     """The reward of a step as a number; an array that holds one number is one.
 
     Raises:
@@ -141,7 +141,7 @@ def reward_of(given: object) -> float:
         0.25
     """
     try:
-        reward = float(given)  # type: ignore[arg-type]
+        reward = float(given)
     except (TypeError, ValueError):
         reward = _only_number(given)
     if not math.isfinite(reward):

@@ -414,15 +414,15 @@ def shown_to(plan: TrialPlan, planned: PlannedEpisode, novelty: object) -> dict[
     return {"novelty": copy.deepcopy(novelty)} if is_told else {}
 
 
-def _is_plain(value: object) -> bool:
+def _is_plain(value: Any) -> bool:
     """Whether a value surely has a JSON form: ten times as fast as making it."""
     kind = type(value)
     if kind is float:
-        return math.isfinite(value)  # type: ignore[arg-type]
+        return math.isfinite(value)
     if kind is list:
-        return all(map(_is_plain, value))  # type: ignore[call-overload]
+        return all(map(_is_plain, value))
     if kind is dict:
-        return all(type(key) is str and _is_plain(entry) for key, entry in value.items())  # type: ignore[attr-defined]
+        return all(type(key) is str and _is_plain(entry) for key, entry in value.items())
     return kind is int or kind is bool or value is None
 
 

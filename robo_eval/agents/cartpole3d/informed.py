@@ -42,14 +42,14 @@ def told_robot(novelty: Mapping[str, Any]) -> NominalParameters:
         >>> told_robot({"name": "cart_mass", "parameters": {"cart_mass": 5.0}}).cart_mass_kg
         5.0
     """
-    drawn: dict[str, object] = {}
+    drawn: dict[str, Any] = {}
     for name, value in (novelty.get("parameters") or {}).items():
         drawn.update(value if isinstance(value, Mapping) else {name: value})  # by axis, or plain
 
     def told(name: str, usual: float) -> float:
-        value = drawn.get(name)
+        value: Any = drawn.get(name)
         is_size = isinstance(value, int | float) and math.isfinite(value) and value > 0.0
-        return float(value) if is_size else usual  # type: ignore[arg-type]
+        return float(value) if is_size else usual
 
     is_longer = "pole_length" in str(novelty.get("name")).split(" + ")
     scale = told("factor", 1.0) if is_longer else 1.0

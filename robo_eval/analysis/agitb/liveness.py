@@ -143,6 +143,6 @@ def growth(before: Sequence[int], after: Sequence[int]) -> float:
     differences = differences[differences != 0]
     if len(differences) < 10:
         return 0.0
-    test = partial(wilcoxon, differences, alternative="greater", method="approx")
-    z = float(test().zstatistic)  # type: ignore[attr-defined]
-    return float(test(correction=True).zstatistic) if z > 0.0 else z  # type: ignore[attr-defined]
+    test: Any = partial(wilcoxon, differences, alternative="greater", method="approx")
+    z = float(test().zstatistic)
+    return float(test(correction=True).zstatistic) if z > 0.0 else z

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
-from typing import Final, cast
+from typing import Any, Final, cast
 
 from robo_eval.core.errors import InputError
 from robo_eval.core.names import unknown_name
@@ -38,7 +38,7 @@ def levels(task: str = "") -> dict[int, Level]:
     return dict(cast("Mapping[int, Level]", task_named(task).levels()))
 
 
-def load_level(number: object, task: str = "") -> Level:
+def load_level(number: Any, task: str = "") -> Level:
     """The level of a task with this number.
 
     Raises:
@@ -47,7 +47,7 @@ def load_level(number: object, task: str = "") -> Level:
     found = levels(task)
     try:
         # Whatever counts as a whole number, numpy's as well; a truth value does not.
-        return found[-1 if isinstance(number, bool) else operator.index(number)]  # type: ignore[arg-type]
+        return found[-1 if isinstance(number, bool) else operator.index(number)]
     except (TypeError, KeyError):
         raise unknown_name("level", number, found) from None
 

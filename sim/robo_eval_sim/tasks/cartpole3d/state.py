@@ -192,25 +192,25 @@ def _ball(value: object, where: str) -> Ball:
     return Ball((x, y, z), (a, b, c))
 
 
-def _whole(value: object, where: str, most: int) -> int:
+def _whole(value: Any, where: str, most: int) -> int:
     is_integer = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not is_integer or not 0 <= value <= most:  # type: ignore[operator]
+    if not is_integer or not 0 <= value <= most:
         raise InputError(f"{where}: a whole number from 0 to {most} is needed, given {value!r:.80}")
-    return int(value)  # type: ignore[call-overload, no-any-return]
+    return int(value)
 
 
-def _numbers(value: object, where: str, size: int, limit: float) -> Any:  # noqa: ANN401 - a tuple
+def _numbers(value: Any, where: str, size: int, limit: float) -> Any:  # noqa: ANN401 - a tuple
     is_list = isinstance(value, Sequence | np.ndarray) and not isinstance(value, str | bytes)
-    if not is_list or len(value) != size:  # type: ignore[arg-type]
+    if not is_list or len(value) != size:
         raise InputError(f"{where}: a list of {size} numbers is needed, given {value!r:.80}")
-    return tuple(_number(part, where, -limit, limit) for part in value)  # type: ignore[attr-defined]
+    return tuple(_number(part, where, -limit, limit) for part in value)
 
 
-def _number(value: object, where: str, low: float, high: float) -> float:
+def _number(value: Any, where: str, low: float, high: float) -> float:
     is_number = isinstance(value, int | float | np.integer | np.floating)
     if not is_number or isinstance(value, bool):
         raise InputError(f"{where}: numbers are needed, given {value!r:.80}")
-    number = float(value)  # type: ignore[arg-type]
+    number = float(value)
     if not low <= number <= high:  # NaN fails as well
         raise InputError(f"{where}: from {low:g} to {high:g} is possible, given {number!r}")
     return number
