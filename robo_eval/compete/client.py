@@ -91,7 +91,7 @@ class _Remote:
             self._seen[place] = seen
         return list(answer["info"])
 
-    def _step(self, places: Sequence[int], actions: Any) -> list[_Seen]:  # noqa: ANN401
+    def _step(self, places: Sequence[int], actions: Any) -> list[_Seen]:
         """One tick in some trials.
 
         Where the server has forgotten their episodes, or will not go on with them, they are
@@ -132,7 +132,7 @@ class _Remote:
         found = rules_of(self._url, path="/v1/me", token=token).get("receipt")
         return found if isinstance(found, str) else None
 
-    def _insist(self, kind: str, **fields: Any) -> dict[str, Any]:  # noqa: ANN401
+    def _insist(self, kind: str, **fields: Any) -> dict[str, Any]:
         """Ask what can be asked of a server that has begun anew as well."""
         while (answer := self._link.ask(kind, **fields)) is None:
             pass
@@ -168,7 +168,7 @@ class _Remote:
             self._link.close()
 
 
-def _whole(action: Any) -> Any:  # noqa: ANN401 - whatever an agent gives
+def _whole(action: Any) -> Any:
     return (
         action.item() if isinstance(action, np.ndarray | np.generic) and not action.ndim else action
     )
@@ -223,7 +223,7 @@ class RemoteEnv(_Remote, gymnasium.Env[Any, Any]):
         (info,) = self._reset([0])
         return self._seen[0], info
 
-    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:  # noqa: ANN401
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """One tick.
 
         Where the server had to begin anew, `truncated` is true and `info["given_back"]` says so:
@@ -330,7 +330,7 @@ class RemoteVectorEnv(_Remote, VectorEnv[Any, Any, Any]):
 
     def step(
         self,
-        actions: Any,  # noqa: ANN401 - a batch of the action space
+        actions: Any,
     ) -> tuple[Any, NDArray[Any], NDArray[Any], NDArray[Any], dict[str, Any]]:
         """One tick of each trial, or a reset of those whose episode has ended before."""
         n = self.num_envs
@@ -353,7 +353,7 @@ class RemoteVectorEnv(_Remote, VectorEnv[Any, Any, Any]):
     declare = _Remote._declare  # noqa: SLF001 - our own
     feedback = _Remote._feedback  # noqa: SLF001
 
-    def close_extras(self, **kwargs: Any) -> None:  # noqa: ANN401 - Gymnasium's signature
+    def close_extras(self, **kwargs: Any) -> None:
         """Leave the competition."""
         del kwargs
         self._leave()
@@ -367,7 +367,7 @@ class RemoteVectorEnv(_Remote, VectorEnv[Any, Any, Any]):
             infos[place] = {"over": True}
         self._ended = set()
 
-    def _observations(self) -> Any:  # noqa: ANN401
+    def _observations(self) -> Any:
         space = self.single_observation_space
         out: Any = gymnasium.vector.utils.create_empty_array(space, n=self.num_envs)
         return gymnasium.vector.utils.concatenate(space, self._seen, out)
@@ -381,13 +381,13 @@ class RemoteVectorEnv(_Remote, VectorEnv[Any, Any, Any]):
         return found
 
 
-def _zeros(space: gymnasium.Space[Any]) -> Any:  # noqa: ANN401 - an observation
+def _zeros(space: gymnasium.Space[Any]) -> Any:
     utils = gymnasium.vector.utils
     zeros = utils.create_empty_array(space, n=1, fn=np.zeros)
     return next(utils.iterate(utils.batch_space(space, 1), zeros))
 
 
-def play(env: gymnasium.Env[Any, Any], agent: Any) -> int:  # noqa: ANN401 - anything with `act`
+def play(env: gymnasium.Env[Any, Any], agent: Any) -> int:
     """Let an agent play everything that is left, and say how many episodes that was.
 
     Args:

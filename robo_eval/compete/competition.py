@@ -28,7 +28,7 @@ from robo_eval.log.cells import CellError, iso_ns
 PAGE: Final = "docs/competitions.md"
 
 
-def _moment(given: Any) -> Any:  # noqa: ANN401 - whatever YAML holds
+def _moment(given: Any) -> Any:
     """A date as text; YAML makes a date of what is not quoted."""
     text = given.isoformat() if isinstance(given, datetime) else given
     if isinstance(text, str):

@@ -29,7 +29,7 @@ class Direct(WebSocketsSansIOProtocol):
 
     taker: Callable[[str | bytes], bool] | None = None
 
-    def __init__(self, *given: Any, **named: Any) -> None:  # noqa: ANN401 - of uvicorn
+    def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
         self._controlled = Budget(*CONTROLLED)
 
@@ -43,18 +43,18 @@ class Direct(WebSocketsSansIOProtocol):
         self._count()
         super().handle_ping()
 
-    def handle_pong(self, event: Any) -> None:  # noqa: ANN401 - of websockets
+    def handle_pong(self, event: Any) -> None:
         """Hear an answer to a ping."""
         self._count()
         super().handle_pong(event)
 
-    def handle_cont(self, event: Any) -> None:  # noqa: ANN401 - of websockets
+    def handle_cont(self, event: Any) -> None:
         """A further part of a message; nobody needs many small ones."""
         if len(event.data) < _SMALL:
             self._count()
         super().handle_cont(event)
 
-    def handle_connect(self, event: Any) -> None:  # noqa: ANN401 - of websockets
+    def handle_connect(self, event: Any) -> None:
         """Tell the application where it is."""
         super().handle_connect(event)
         if self.response.status_code == 101:

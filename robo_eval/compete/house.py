@@ -133,7 +133,7 @@ class House:
         self._threads.shutdown()
         self.ledger.close_connection()
 
-    async def store(self, call: Callable[..., Any], *given: object) -> Any:  # noqa: ANN401
+    async def store(self, call: Callable[..., Any], *given: object) -> Any:
         """Have the ledger do something, in a thread of its own.
 
         Raises:

@@ -636,7 +636,7 @@ class Ledger:
                 self._end_if_done(db, turn.attempt)
         return None if is_last else following
 
-    def row(self, turn: Turn, **measured: Any) -> Episode:  # noqa: ANN401 - the fields of Episode
+    def row(self, turn: Turn, **measured: Any) -> Episode:
         """The row of an episode: what the competition says of it, and what was measured."""
         planned = turn.trial.planned(turn.team, turn.ordinal, turn.episode, turn.run)
         given = {
@@ -1139,11 +1139,11 @@ def _meta(db: sa.Connection) -> dict[str, str]:
     return {row.name: row.value for row in db.execute(_of(META))}
 
 
-def _team(row: Any) -> Team:  # noqa: ANN401 - a row of TEAMS
+def _team(row: Any) -> Team:
     return Team(**{one.name: getattr(row, one.name) for one in fields(Team)})
 
 
-def _attempt(row: Any) -> Attempt:  # noqa: ANN401 - a row of ATTEMPTS
+def _attempt(row: Any) -> Attempt:
     return Attempt(**{**row._asdict(), "is_cut": bool(row.is_cut)})
 
 
@@ -1161,7 +1161,7 @@ def _append(
     db: sa.Connection,
     head: Attempt,
     kind: str,
-    trial: Any,  # noqa: ANN401 - a row of TRIALS
+    trial: Any,
     episode: int,
     told: dict[str, Any],
     actions: bytes | None = None,
@@ -1183,18 +1183,18 @@ def _append(
     return replace(head, sequence=sequence, sha256=sha256)
 
 
-def _trial_row(db: sa.Connection, attempt: int, trial: int) -> Any:  # noqa: ANN401 - of TRIALS
+def _trial_row(db: sa.Connection, attempt: int, trial: int) -> Any:
     found = db.execute(_TRIAL, {"of": attempt, "which": trial}).first()
     if found is None:
         raise Refusal(f"there is no trial {trial!r:.40} in this attempt", "lost")
     return found
 
 
-def _change(db: sa.Connection, row: Any, **values: object) -> None:  # noqa: ANN401 - of TRIALS
+def _change(db: sa.Connection, row: Any, **values: object) -> None:
     db.execute(_CHANGE, {"of": row.attempt, "which": row.trial, **values})
 
 
-def _turn(own: Attempt, team: str, drawn: TrialDraw, row: Any, **changed: Any) -> Turn:  # noqa: ANN401
+def _turn(own: Attempt, team: str, drawn: TrialDraw, row: Any, **changed: Any) -> Turn:
     """The turn of a row of TRIALS, of which some fields have changed since it was read."""
     return Turn(
         attempt=own.number,
@@ -1207,7 +1207,7 @@ def _turn(own: Attempt, team: str, drawn: TrialDraw, row: Any, **changed: Any) -
     )
 
 
-def _check_held(row: Any, turn: Turn) -> None:  # noqa: ANN401 - a row of TRIALS
+def _check_held(row: Any, turn: Turn) -> None:
     if row.state != "open" or row.run != turn.run or row.server != turn.server:
         what = f"was {row.state}" if row.state != "open" else "is played elsewhere"
         raise Refusal(f"the trial {what}: {row.why or 'it was claimed anew'}", "lost")
@@ -1215,7 +1215,7 @@ def _check_held(row: Any, turn: Turn) -> None:  # noqa: ANN401 - a row of TRIALS
         raise Refusal(f"episode {row.episode} of the trial is next, not {turn.episode}", "lost")
 
 
-def _check_just_ended(db: sa.Connection, row: Any, episode: int) -> None:  # noqa: ANN401 - of TRIALS
+def _check_just_ended(db: sa.Connection, row: Any, episode: int) -> None:
     if "closed_ns" in _meta(db) or row.state == "forfeited":
         raise Refusal("the trial is closed", "closed")
     if row.episode != episode + 1 or row.begun > episode:
@@ -1226,7 +1226,7 @@ def _check_just_ended(db: sa.Connection, row: Any, episode: int) -> None:  # noq
         )
 
 
-def _said(db: sa.Connection, trial: Any, **which: object) -> dict[tuple[str, int], dict[str, Any]]:  # noqa: ANN401
+def _said(db: sa.Connection, trial: Any, **which: object) -> dict[tuple[str, int], dict[str, Any]]:
     """What was said of the episodes of a trial's run that counts, by kind and episode."""
     own = _of(LINKS, attempt=trial.attempt, trial=trial.trial, run=trial.run, **which)
     said = db.execute(own.where(LINKS.c.kind != "episode"))
@@ -1248,7 +1248,7 @@ def _digest_of(actions: bytes) -> str:
     return hashlib.sha256(actions).hexdigest()
 
 
-def _played(row: Any, last: Link) -> Played:  # noqa: ANN401 - of LINKS
+def _played(row: Any, last: Link) -> Played:
     link = Link(row.sequence, row.sha256)
     key = {name: getattr(row, name) for name in _PLACE}
     told: dict[str, Any] = {}

@@ -89,7 +89,7 @@ class Link:
         self.welcome: dict[str, Any] = {}
         self._connect()
 
-    def ask(self, kind: str, value: object = None, **fields: Any) -> dict[str, Any] | None:  # noqa: ANN401
+    def ask(self, kind: str, value: object = None, **fields: Any) -> dict[str, Any] | None:
         """Send a message and wait for its answer.
 
         Args:
@@ -364,7 +364,7 @@ def rules_of(url: str, *, timeout_s: float = 10.0, path: str = "/v1/competition"
     return found
 
 
-def answered(url: str, path: str, *, timeout_s: float, token: str | None = None) -> Any:  # noqa: ANN401
+def answered(url: str, path: str, *, timeout_s: float, token: str | None = None) -> Any:
     """The answer to a GET, to be read and closed.
 
     Raises:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from starlette.websockets import WebSocketDisconnect
 
-from robo_eval.compete.door import Caller
+from robo_eval.compete.caller import Caller
 from robo_eval.compete.ledger import Team
 from robo_eval.compete.messages import PROTOCOL, Hello, Message, RefusedError, Reset, Step
 from robo_eval.compete.room import Room

@@ -40,7 +40,7 @@ def _rehearsed(url: str, token: str, task: str) -> dict[str, Any]:
     env = gymnasium.make("RoboEval/Remote-v0", url=url, token=token, task=task, rehearsal=True)
     acted_s: list[float] = []
 
-    def act(_observation: object) -> Any:  # noqa: ANN401 - of any space
+    def act(_observation: object) -> Any:
         acted_s.append(time.perf_counter())
         return env.action_space.sample()
 
@@ -96,7 +96,7 @@ def practised(
     }
 
 
-def agent_made_by(factory: str) -> Any:  # noqa: ANN401 - anything that `play` takes
+def agent_made_by(factory: str) -> Any:
     """What `MODULE:CALLABLE` returns.
 
     Raises:

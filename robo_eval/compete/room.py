@@ -232,7 +232,7 @@ class Room:
         assert turn is not None
         return turn
 
-    def _action(self, number: int, given: object) -> Any:  # noqa: ANN401 - of any space
+    def _action(self, number: int, given: object) -> Any:
         try:
             return action_of(self._house.actions[self._turn(number).trial.task], given)
         except InputError as err:
@@ -389,6 +389,6 @@ class Room:
             self._hand.rooms -= 1
             self._hand = None
 
-    async def _store(self, call: Callable[..., Any], *given: object) -> Any:  # noqa: ANN401
+    async def _store(self, call: Callable[..., Any], *given: object) -> Any:
         """Have the ledger note something; a rehearsal leaves nothing there."""
         return None if self.is_rehearsal else await self._house.store(call, *given)

@@ -138,7 +138,7 @@ def _played(url: str, token: str, policy: str, task: str) -> int:
     begins with a policy that is not there.
     """
 
-    def entered(*, rehearsal: bool) -> Any:  # noqa: ANN401 - an environment to be closed
+    def entered(*, rehearsal: bool) -> Any:
         made = gymnasium.make(
             "RoboEval/Remote-v0", url=url, token=token, task=task, rehearsal=rehearsal
         )
@@ -154,7 +154,7 @@ def _played(url: str, token: str, policy: str, task: str) -> int:
         return play(opened.enter_context(entered(rehearsal=False)), agent)
 
 
-def policy_at(url: str, actions: gymnasium.Space[Any]) -> Any:  # noqa: ANN401 - a policy
+def policy_at(url: str, actions: gymnasium.Space[Any]) -> Any:
     """The policy that is served at a url.
 
     Raises:
@@ -209,7 +209,7 @@ class OpenPiPolicy:
         del seed
         self._chunk.clear()
 
-    def act(self, observation: Any) -> Any:  # noqa: ANN401 - of any space
+    def act(self, observation: Any) -> Any:
         """The next action of the chunk; when it is used up, the policy is asked for another.
 
         Raises:
@@ -235,14 +235,14 @@ class OpenPiPolicy:
         """Hang up."""
         self._opened.close()
 
-    def _action(self, row: Any) -> Any:  # noqa: ANN401 - a row of numbers
+    def _action(self, row: Any) -> Any:
         if not isinstance(self._actions, gymnasium.spaces.Discrete):
             return np.asarray(row, self._actions.dtype).reshape(self._actions.shape)
         if row.size == self._actions.n and row.size > 1:  # how much it is for each
             return int(np.argmax(row)) + int(self._actions.start)
         return round(float(row[0]))
 
-    def _received(self) -> Any:  # noqa: ANN401 - whatever it says
+    def _received(self) -> Any:
         answer = self._socket.recv(timeout=_TIMEOUT_S)
         if isinstance(answer, str):
             raise InputError(f"{self._url}: the policy failed: {' '.join(answer.split())[-200:]}")
@@ -252,7 +252,7 @@ class OpenPiPolicy:
             raise InputError(f"{self._url}: answered with garbage: {said(err)}") from err
 
 
-def pack_array(value: Any) -> Any:  # noqa: ANN401 - what msgpack does not know
+def pack_array(value: Any) -> Any:
     """An array or NumPy number as openpi's framing has it; for `msgpack.packb(default=)`."""
     if isinstance(value, np.ndarray | np.generic) and value.dtype.kind not in _KINDS:
         raise InputError(f"an array of {value.dtype} cannot be sent")
@@ -268,7 +268,7 @@ def pack_array(value: Any) -> Any:  # noqa: ANN401 - what msgpack does not know
     raise InputError(f"a {type(value).__name__} cannot be sent")
 
 
-def unpack_array(form: dict[Any, Any]) -> Any:  # noqa: ANN401 - what was packed
+def unpack_array(form: dict[Any, Any]) -> Any:
     """What `pack_array` packed; for `msgpack.unpackb(object_hook=)`.
 
     Raises:

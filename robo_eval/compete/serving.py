@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from robo_eval.compete.competition import check_dates, read_competition
 from robo_eval.compete.ledger import FILE, Ledger
+from robo_eval.compete.playable import check_playable
 from robo_eval.core.errors import CheckFailedError, InputError, MissingExtraError, pip_install
 from robo_eval.web.serve import address, check_address, listening, server_of
 
@@ -197,8 +198,6 @@ def opened(
         InputError: If another competition was begun there, or elsewhere, the file is none, or what
             it names cannot be played.
     """
-    from robo_eval.compete.players import check_playable
-
     competition = read_competition(file)
     is_new = not (folder / FILE).exists()
     if is_new:
@@ -232,8 +231,6 @@ def rehearsed(file: Path, folder: Path, *, baselines: bool = True) -> Ledger:
     Raises:
         InputError: If the file is no competition, or what it names cannot be played.
     """
-    from robo_eval.compete.players import check_playable
-
     competition = read_competition(file)
     check_playable(competition, str(file), baselines=baselines)
     changes = {"opens": None, "closes": "2200-01-01T00:00:00Z", "beacon": None}

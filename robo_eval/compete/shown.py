@@ -92,7 +92,7 @@ def fetched(url: str, folder: Path, most_bytes: int = _MOST_BYTES) -> Path:
     return folder
 
 
-def _lines_of(answer: Any, left: int) -> Iterator[dict[str, Any]]:  # noqa: ANN401 - of http
+def _lines_of(answer: Any, left: int) -> Iterator[dict[str, Any]]:
     """Each line of an answer, which has to come at a least speed from its first minute on."""
     begin_s, n, held = time.monotonic(), 0, bytearray()
     while data := answer.read1(_READ):
@@ -110,7 +110,7 @@ def _lines_of(answer: Any, left: int) -> Iterator[dict[str, Any]]:  # noqa: ANN4
         yield _told_by(held)
 
 
-def _told_by(line: bytes | bytearray) -> Any:  # noqa: ANN401 - whatever JSON holds
+def _told_by(line: bytes | bytearray) -> Any:
     try:
         return json.loads(line)
     except RecursionError as err:

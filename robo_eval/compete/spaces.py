@@ -55,7 +55,7 @@ def as_json(space: spaces.Space[Any]) -> dict[str, Any]:
     raise InputError(f"a space of kind {type(space).__name__} cannot be served")
 
 
-def space_of(form: Any) -> spaces.Space[Any]:  # noqa: ANN401 - what a server said
+def space_of(form: Any) -> spaces.Space[Any]:
     """The space that `as_json` wrote down.
 
     Raises:
@@ -106,7 +106,7 @@ def _bound(values: NDArray[Any]) -> object:
     return _plain(values.flat[0].item() if same else values.tolist())
 
 
-def _plain(value: Any) -> Any:  # noqa: ANN401 - nested lists of numbers
+def _plain(value: Any) -> Any:
     if isinstance(value, list):
         return [_plain(one) for one in value]
     return value if math.isfinite(value) else str(value)
@@ -118,7 +118,7 @@ def _bounds(form: object, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArr
     return np.broadcast_to(whole, shape).astype(dtype)
 
 
-def action_of(space: spaces.Space[Any], given: object) -> Any:  # noqa: ANN401 - of the space
+def action_of(space: spaces.Space[Any], given: object) -> Any:
     """An action as the environment is given it, and as the log keeps it.
 
     Args:
@@ -146,7 +146,7 @@ def action_of(space: spaces.Space[Any], given: object) -> Any:  # noqa: ANN401 -
     return action
 
 
-def _array_of(given: object, dtype: Any) -> NDArray[Any] | None:  # noqa: ANN401 - a dtype
+def _array_of(given: object, dtype: Any) -> NDArray[Any] | None:
     """What was given as an array of a kind that a cast does not change; None if there is none."""
     try:
         found = np.asarray(given)

@@ -60,7 +60,7 @@ async def measured(
     """
     task, hand = competition.tasks[place], await arena.seat()
 
-    async def ask(kind: str, given: Any) -> Answer:  # noqa: ANN401 - of a Job
+    async def ask(kind: str, given: Any) -> Answer:
         answer = await hand.ask(Job(next(arena.numbers), room, kind, [0], [given]))
         for why in answer.broken.values():
             raise CheckFailedError(f"{task.env}: broke while it was measured: {why}")

@@ -202,7 +202,7 @@ class World:
         self.last = (observation, 0.0, False, False, self._told(info))
         return self.last
 
-    def step(self, action: Any, place: int) -> tuple[tuple[Any, ...], Ended | None]:  # noqa: ANN401
+    def step(self, action: Any, place: int) -> tuple[tuple[Any, ...], Ended | None]:
         """One tick, and the episode's row where it has ended."""
         self._actions.append(action)
         observation, reward, terminated, truncated, info = self.env.step(action)
@@ -298,7 +298,7 @@ class Stand:
                 broken = dict.fromkeys(job.places, said(err))
         yield Answer(job.number, frame, ended, broken, seen if job.kind == "spaces" else None)
 
-    def _do(self, job: Job, place: int, given: Any, ended: list[Ended]) -> list[Any]:  # noqa: ANN401
+    def _do(self, job: Job, place: int, given: Any, ended: list[Ended]) -> list[Any]:
         """Do a job in one world; what came of it."""
         key = (job.room, place)
         if job.kind == "spaces":
@@ -359,7 +359,7 @@ def _spaces_of(task: TaskPlan) -> dict[str, Any]:
         env.close()
 
 
-def _lists(value: Any) -> Any:  # noqa: ANN401 - an observation
+def _lists(value: Any) -> Any:
     """An observation as JSON has it; `core.plain` would look at each number."""
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()

@@ -114,7 +114,7 @@ class Desk:
                 self._films.popitem(last=False)
             self._making.discard(team)
 
-    def _ask(self, *what: object) -> Any:  # noqa: ANN401 - what came of it, or a text that says why not
+    def _ask(self, *what: object) -> Any:
         if self._hand is None or not self._hand.is_alive:
             self._hand = Confined(_work, self._folder, forks=False)
         hand = self._hand
