@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -124,28 +124,47 @@ def means_in_bins(
     return np.asarray(means)
 
 
+def drawn_clusters(
+    clusters: int,
+    resamples: int,
+    rng: np.random.Generator,
+    means_of: Callable[[int, int], NDArray[np.float64]],
+    *,
+    most: int,
+) -> Iterator[NDArray[np.float64]]:
+    """Means of clusters that are drawn with replacement, each as often as there are clusters.
+
+    Args:
+        clusters: How many there are, C.
+        resamples: How often all are drawn, B.
+        rng: Source of the draws.
+        means_of: So many means of resamples of a cluster, by its number, shape (times, ...).
+        most: Resamples drawn at once.
+
+    Yields:
+        Of some resamples at a time, shape (b, C, ...), together B of them.
+    """
+    for first in range(0, resamples, most):
+        b = min(most, resamples - first)
+        cluster = rng.integers(0, clusters, b * clusters)
+        # Draws of the same cluster side by side, so that each is one matrix product.
+        times = np.bincount(cluster, minlength=clusters).tolist()
+        means = np.concatenate([means_of(number, count) for number, count in enumerate(times)])
+        drawn = np.empty_like(means)
+        drawn[np.argsort(cluster, kind="stable")] = means
+        yield drawn.reshape(b, clusters, *means.shape[1:])
+
+
 def two_stage_means(
     clusters: Sequence[Rows], resamples: int, rng: np.random.Generator
 ) -> NDArray[np.float64]:
     """Mean of cluster means when clusters, then rows inside them, are drawn, shape (B, d)."""
-    n_clusters, d = len(clusters), clusters[0].values.shape[1]
-    means = np.empty((resamples, d))
-    step = max(1, _MAX_CELLS // (n_clusters * d))
-    for first in range(0, resamples, step):
-        b = min(step, resamples - first)
-        cluster = rng.integers(0, n_clusters, b * n_clusters)
-        # Draws of the same cluster side by side, so that each is one matrix product.
-        order = np.argsort(cluster, kind="stable")
-        times = np.bincount(cluster, minlength=n_clusters)
-        drawn = np.empty((b * n_clusters, d))
-        drawn[order] = np.concatenate(
-            [
-                resampled_means(rows, int(draws), rng)
-                for rows, draws in zip(clusters, times, strict=True)
-            ]
-        )
-        means[first : first + b] = drawn.reshape(b, n_clusters, d).mean(axis=1)
-    return means
+    n, d = len(clusters), clusters[0].values.shape[1]
+    drawn = drawn_clusters(
+        n, resamples, rng, lambda own, times: resampled_means(clusters[own], times, rng),
+        most=max(1, _MAX_CELLS // (n * d)),
+    )  # fmt: skip
+    return np.concatenate([means.mean(axis=1) for means in drawn])
 
 
 def sorted_clusters(tables: Sequence[NDArray[np.float64]]) -> list[Rows]:

@@ -9,8 +9,13 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from robo_eval.stats._checks import check_level
-from robo_eval.stats._resample import LARGE, bins_of, means_in_bins
+from robo_eval.stats._resample import (
+    LARGE,
+    bins_of,
+    check_resamples,
+    drawn_clusters,
+    means_in_bins,
+)
 from robo_eval.stats.arrays import floats, same_labels
 from robo_eval.stats.estimate import Estimate, without_interval
 from robo_eval.stats.quantiles import ndtr, ndtri, stdtrit
@@ -91,7 +96,7 @@ def mean_intervals(
     Raises:
         ValueError: As `mean_interval`.
     """
-    _check(level, resamples)
+    check_resamples(level, resamples)
     if method not in ("auto", "bca", "percentile", "student_t"):
         raise ValueError(f"method must be auto, bca, percentile or student_t, given {method!r}")
 
@@ -185,7 +190,7 @@ def stratified_mean_interval(
     References:
         Rao and Wu (1988), JASA 83:231-241 (drawing n - 1 inside strata).
     """
-    _check(level, resamples)
+    check_resamples(level, resamples)
     if over not in ("these", "like_these"):
         raise ValueError(f"over must be 'these' or 'like_these', given {over!r}")
     samples = sorted((np.sort(_sample(values)) for values in strata), key=lambda x: x.tolist())
@@ -252,7 +257,7 @@ def cells_mean_interval(
     """
     if len(cells) == 1:
         return mean_interval(cells[0], level=level, unit=unit, resamples=resamples, seed=seed)
-    _check(level, resamples)
+    check_resamples(level, resamples)
     samples = sorted((np.sort(_sample(values)) for values in cells), key=lambda x: x.tolist())
     least = min(map(len, samples), default=BCA_FROM)
     varied = [x for x in samples if x[0] != x[-1]]
@@ -283,12 +288,6 @@ def _sample(values: ArrayLike) -> NDArray[np.float64]:
     if not np.isfinite(x).all():
         raise ValueError(f"value {x[~np.isfinite(x)][0]} is not finite")
     return x
-
-
-def _check(level: float, resamples: int) -> None:
-    check_level(level)
-    if resamples < 100:
-        raise ValueError(f"resamples must be at least 100, given {resamples}")
 
 
 def _student_t(x: NDArray[np.float64], level: float) -> tuple[float, float]:
@@ -397,7 +396,11 @@ def _two_stage(
     n_strata = len(samples)
     sizes = np.array([len(x) for x in samples])
     if sizes.max() >= LARGE:
-        return _two_stage_in_bins(samples, resamples, rng)
+        drawn = drawn_clusters(
+            n_strata, resamples, rng, lambda own, times: _means_of(samples[own], times, rng),
+            most=max(1, _MAX_CELLS // n_strata),
+        )  # fmt: skip
+        return np.concatenate([means.mean(axis=1) for means in drawn])
     padded = np.zeros((n_strata, sizes.max()))
     for row, x in zip(padded, samples, strict=True):
         row[: len(x)] = x
@@ -411,25 +414,6 @@ def _two_stage(
         counted = np.arange(int(sizes.max())) < size[..., None]
         sums = (padded[stratum[..., None], index] * counted).sum(axis=2)
         means[first : first + b] = (sums / size).mean(axis=1)
-    return means
-
-
-def _two_stage_in_bins(
-    samples: Sequence[NDArray[np.float64]], resamples: int, rng: np.random.Generator
-) -> NDArray[np.float64]:
-    """`_two_stage` where some strata are large: their means are drawn stratum by stratum."""
-    n_strata = len(samples)
-    means = np.empty(resamples)
-    step = max(1, _MAX_CELLS // n_strata)
-    for first in range(0, resamples, step):
-        b = min(step, resamples - first)
-        stratum = rng.integers(0, n_strata, b * n_strata)
-        times = np.bincount(stratum, minlength=n_strata).tolist()
-        drawn = np.empty(b * n_strata)
-        drawn[np.argsort(stratum, kind="stable")] = np.concatenate(
-            [_means_of(x, count, rng) for x, count in zip(samples, times, strict=True)]
-        )
-        means[first : first + b] = drawn.reshape(b, n_strata).mean(axis=1)
     return means
 
 
