@@ -15,7 +15,7 @@ from jinja2.bccache import Bucket
 from markupsafe import Markup
 
 import robo_eval
-from robo_eval.core.wording import NOT_RECORDED, in_short
+from robo_eval.core.wording import NOT_RECORDED, in_short, p_text
 from robo_eval.page import words
 from robo_eval.page.embed import packed_plotly, script_json, static
 from robo_eval.page.figures import Forms, heights_of
@@ -65,6 +65,7 @@ def environment() -> jinja2.Environment:
         percent=words.percent,
         count=words.count,
         in_short=in_short,
+        p_text=p_text,
         missing_words=words.missing_words,
         not_recorded=NOT_RECORDED,
         interval_text=words.interval_text,

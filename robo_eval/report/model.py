@@ -24,7 +24,7 @@ from robo_eval.report.calibration import Calibrations
 from robo_eval.report.conduct import Conduct
 from robo_eval.report.incidents import IncidentList
 from robo_eval.report.levels import Autonomy
-from robo_eval.report.robot_model import Robot
+from robo_eval.report.robots import Robot
 from robo_eval.report.stages import Stages
 from robo_eval.report.standings import Standings
 

@@ -21,8 +21,8 @@ from robo_eval.page.panels import (
 from robo_eval.page.table import Group, rows_of
 from robo_eval.page.theme import FAINT, INK, MUTED, PAPER, Style
 from robo_eval.page.words import count, interval_text, plain_text
-from robo_eval.report.robot_model import Robot, RobotCondition
 from robo_eval.report.robot_work_figures import control_quality, hourly_cost, measures_of
+from robo_eval.report.robots import Robot, RobotCondition
 
 _MOST_BARS: Final = 12
 """Marks of a panel with interval bars; more would hide each other."""
@@ -81,19 +81,19 @@ def _shares(robot: Robot) -> Group:
     shares = [
         one
         for group in ("Reliability", "Agreement with simulation")
-        for one in robot.numbers.where(group=group, at=None)
+        for one in robot.found.numbers.where(group=group, at=None)
         if one.estimate.unit == "ratio" and one.estimate.method not in WITHOUT_INTERVAL
     ]
     return Group(title=robot.policy, rows=rows_of(shares))
 
 
 def _rates(robot: Robot) -> Group:
-    rates = [one for one in robot.numbers if one.estimate.unit == RATE_UNIT]
+    rates = [one for one in robot.found.numbers if one.estimate.unit == RATE_UNIT]
     return Group(title=robot.title, rows=rows_of(rates))
 
 
 def _faults(robot: Robot) -> Group:
-    rows = rows_of(robot.numbers.where(group="Recovery from faults"))
+    rows = rows_of(robot.found.numbers.where(group="Recovery from faults"))
     return Group(title=robot.title, rows=[row for row in rows if row.estimate.value is not None])
 
 
@@ -130,13 +130,14 @@ def condition_scatter(
     style = styles(policies)
     for index, robot in enumerate(robots):
         figure.add_trace(_diagonal(), panel=index)
-        body = "twin" if robot.is_twin else "robot"
-        figure.add_trace(_condition_marks(robot.conditions, style[robot.policy], body), panel=index)
+        figure.add_trace(
+            _condition_marks(robot.conditions, style[robot.policy], robot.body), panel=index
+        )
         colour = style[robot.policy].colour
         most = name_room_over_rows(panels, narrow=narrow)
         name_panel(figure, index, robot.title, colour, most=most)
         figure.update_xaxes(title="success in simulation", panel=index)
-        figure.update_yaxes(title=f"success on the {body}", panel=index)
+        figure.update_yaxes(title=f"success on the {robot.body}", panel=index)
     ticks: dict[str, Any] = {
         "tickvals": [0, 0.5, 1],
         "ticktext": ["0", "0.5", "1"],

@@ -18,7 +18,7 @@ from robo_eval.page.panels import (
 )
 from robo_eval.page.theme import FAINT, GRID, INK, MUTED, PAPER, Style
 from robo_eval.page.words import number, plain_text, shortened, spaced
-from robo_eval.report.robot_model import Robot
+from robo_eval.report.robots import Robot
 
 _FAR: Final = 3.0
 """Measured values beyond so many tolerances are drawn at the edge."""

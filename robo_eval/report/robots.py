@@ -3,19 +3,112 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from robo_eval.core.kinds import Side
-from robo_eval.core.number import Condition
+from robo_eval.core.number import Condition, Numbers
 from robo_eval.metrics import registry
-from robo_eval.metrics.agreement import Agreement, offer_text
+from robo_eval.metrics.agreement import offer_text
 from robo_eval.metrics.body import Body
+from robo_eval.metrics.pairs import ConditionRates
 from robo_eval.metrics.safety import RATE_UNIT, hours_text, too_short
 from robo_eval.metrics.summary import TrialSummary
 from robo_eval.metrics.throughput import throughput_of
+from robo_eval.page.table import Group, groups_of
 from robo_eval.page.words import bounds_or_reason, count, interval_text, number
-from robo_eval.report.robot_model import Robot, RobotCondition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RobotCondition:
+    """One condition that was met on both sides.
+
+    Attributes:
+        number: Its number in chart and table, the same for every policy.
+        label: What it is called.
+        rates: Success on both sides.
+    """
+
+    number: int
+    label: str
+    rates: ConditionRates
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Robot:
+    """One policy on a robot or its twin, and how well simulation had told.
+
+    Attributes:
+        policy: Name shown.
+        conditions: Success on both sides by condition.
+        found: What metrics found.
+    """
+
+    policy: str
+    conditions: Sequence[RobotCondition]
+    found: Body
+
+    @property
+    def title(self) -> str:
+        """The policy's own name and the side."""
+        return f"{self.found.policy} ({self.found.side})"
+
+    @property
+    def is_twin(self) -> bool:
+        """Whether a twin stood in for the robot."""
+        return self.found.side == Side.TWIN.value
+
+    @property
+    def body(self) -> str:
+        """What was moved, in a word."""
+        return "twin" if self.is_twin else "robot"
+
+    @property
+    def table(self) -> list[Group]:
+        """The numbers, as a table shows them."""
+        return groups_of(self.found.numbers)
+
+    def numbers_of(self, name: str) -> Numbers:
+        """Those of one name, whatever they are of.
+
+        Args:
+            name: As it is called on a robot.
+        """
+        owner = registry.owner_of(name)
+        return self.found.numbers.where(name=owner.name_on(self.found.side, name))
+
+    @property
+    def alarm(self) -> str:
+        """What forbids to rely on the numbers; empty without a critical incident."""
+        critical = (self.found.counts or {}).get("critical", 0)
+        if not critical:
+            return ""
+        score = registry.owner_of("SS").name_on(self.found.side)
+        return (
+            f"{self.found.policy} on the {self.body}: {count(critical, 'critical incident')}."
+            f" {score} is 0 and this window counts for nothing."
+        )
+
+    @property
+    def comparison(self) -> str:
+        """Where simulation tells least, or why it is not compared; empty of a single family."""
+        agreement = self.found.agreement
+        if agreement is None:
+            if self.found.calibrations:
+                return (
+                    "The policy was simulated under several calibrations and the settings choose"
+                    " none of them: each is compared, and there is no one agreement."
+                )
+            return "The policy has no simulated episode: there is nothing to compare with."
+        offer = offer_text(agreement.offered)
+        offer = f"{offer}." if offer else ""
+        if agreement.worst_family is None:
+            return offer
+        worst = agreement.families[agreement.worst_family]
+        return (
+            f"Simulation and {self.body} agree least in {agreement.worst_family}:"
+            f" {agreement.name} {interval_text(worst)}. {offer}"
+        ).strip()
 
 
 def robots_of(summary: TrialSummary, name_of: Callable[[str, str], str]) -> list[Robot]:
@@ -26,70 +119,19 @@ def robots_of(summary: TrialSummary, name_of: Callable[[str, str], str]) -> list
         name_of: Name shown of a policy, from its side and its own name.
     """
     places = _places(summary.robots)
-    return [_robot(found, name_of(found.side, found.policy), places) for found in summary.robots]
-
-
-def _robot(found: Body, policy: str, places: dict[Condition, RobotCondition]) -> Robot:
-    is_twin = found.side == Side.TWIN.value
-    agreement = found.agreement
-    return Robot(
-        policy=policy,
-        title=f"{found.policy} ({found.side})",
-        is_twin=is_twin,
-        numbers=found.numbers,
-        conditions=[replace(places[rates.at], rates=rates) for rates in found.conditions],
-        found=found,
-        why_no_agreement=_why_no_agreement(found),
-        worst="" if agreement is None else _worst_text(agreement),
-        alarm=_alarm(found, is_twin=is_twin),
-    )
-
-
-def _body(*, is_twin: bool) -> str:
-    return "twin" if is_twin else "robot"
-
-
-def _alarm(found: Body, *, is_twin: bool) -> str:
-    critical = (found.counts or {}).get("critical", 0)
-    if not critical:
-        return ""
-    score = registry.owner_of("SS").name_on(found.side)
-    return (
-        f"{found.policy} on the {_body(is_twin=is_twin)}: {count(critical, 'critical incident')}."
-        f" {score} is 0 and this window counts for nothing."
-    )
+    return [
+        Robot(
+            policy=name_of(found.side, found.policy),
+            conditions=[replace(places[rates.at], rates=rates) for rates in found.conditions],
+            found=found,
+        )
+        for found in summary.robots
+    ]
 
 
 def robot_warnings(robots: Sequence[Robot]) -> list[str]:
     """What a reader must know before any number of a robot."""
     return [robot.alarm for robot in robots if robot.alarm]
-
-
-def _why_no_agreement(found: Body) -> str:
-    if found.agreement is not None:
-        return ""
-    if found.calibrations:
-        return (
-            "The policy was simulated under several calibrations and the settings choose none of"
-            " them: each is compared, and there is no one agreement."
-        )
-    return "The policy has no simulated episode: there is nothing to compare with."
-
-
-def _body_of(agreement: Agreement) -> str:
-    return _body(is_twin=agreement.name != "S2R")
-
-
-def _worst_text(agreement: Agreement) -> str:
-    offer = offer_text(agreement.offered)
-    offer = f"{offer}." if offer else ""
-    if agreement.worst_family is None:
-        return offer
-    worst = agreement.families[agreement.worst_family]
-    return (
-        f"Simulation and {_body_of(agreement)} agree least in"
-        f" {agreement.worst_family}: {agreement.name} {interval_text(worst)}. {offer}"
-    ).strip()
 
 
 # Conditions --------------------------------------------------------------------------------------
@@ -181,7 +223,7 @@ def _why_no_conditions(robot: Robot) -> str:
 
 def _why_no_incidents(robot: Robot) -> str:
     counts, hours = robot.found.counts, robot.found.exposure.hours
-    rates = [it.estimate for it in robot.numbers if it.estimate.unit == RATE_UNIT]
+    rates = [it.estimate for it in robot.found.numbers if it.estimate.unit == RATE_UNIT]
     if counts is None or any(rate.value is not None for rate in rates):
         return _why_not("SS", robot)
     if hours:
@@ -191,7 +233,7 @@ def _why_no_incidents(robot: Robot) -> str:
 
 def comparison_lines(robots: Sequence[Robot]) -> list[tuple[str, str]]:
     """Where simulation tells least, or why it is not compared; once if it is the same for all."""
-    lines = [(robot.title, robot.worst or robot.why_no_agreement) for robot in robots]
+    lines = [(robot.title, robot.comparison) for robot in robots]
     if len({text for _, text in lines}) == 1:
         return [("", lines[0][1])] if lines[0][1] else []
     return [(title, text) for title, text in lines if text]

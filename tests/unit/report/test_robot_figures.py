@@ -18,8 +18,8 @@ from robo_eval.page.theme import PAPER, dark_colours
 from robo_eval.report.model import Report
 from robo_eval.report.page import render
 from robo_eval.report.robot_figures import condition_scatter, robot_charts
-from robo_eval.report.robot_model import RobotCondition
 from robo_eval.report.robot_work_figures import control_quality
+from robo_eval.report.robots import RobotCondition
 
 NAMES = ["robots", "conditions", "incidents", "recovery", "control", "cost"]
 

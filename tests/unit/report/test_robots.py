@@ -23,8 +23,7 @@ from robo_eval.report.build import read_trial
 from robo_eval.report.content import make_report
 from robo_eval.report.model import Report
 from robo_eval.report.page import render
-from robo_eval.report.robot_model import Robot
-from robo_eval.report.robots import comparison_lines, not_measured, throughput_lines
+from robo_eval.report.robots import Robot, comparison_lines, not_measured, throughput_lines
 from robo_eval.stats.unconditional import pairs_p
 
 MAP = (
@@ -76,7 +75,7 @@ def test_each_policy_has_its_reliability_and_how_simulation_agrees(tmp_path: Pat
         "40 pairs", "40 pairs", "40 pairs", "2 tasks", "20 pairs", "20 pairs",
     ]  # fmt: skip
     assert [it.label for it in shown if it.note == "agrees least"] == ["S2R, place"]
-    assert ours.worst.startswith("Simulation and robot agree least in place: S2R 0.70, 95")
+    assert ours.comparison.startswith("Simulation and robot agree least in place: S2R 0.70, 95")
     page = render(report, [])
     assert '<h2 id="h-robots">On the robot</h2>' in page
     assert '<a href="#robots">On the robot</a>' in page
@@ -113,8 +112,8 @@ def test_without_simulation_there_is_nothing_to_compare_and_without_robot_no_sec
     assert [it.label for it in shown] == ["AR", "AR, pick", "AR, place", "AR_new_task", "S2R"]
     assert shown[-1].text == ""
     assert shown[-1].estimate.reason == "no simulated episode"
-    assert "no simulated episode" in report.robots[0].why_no_agreement
-    assert report.robots[0].why_no_agreement in render(report, [])
+    assert "no simulated episode" in report.robots[0].comparison
+    assert report.robots[0].comparison in render(report, [])
     (tmp_path / "sim").mkdir()
     simulated = report_of(tmp_path / "sim", side="sim")
     assert simulated.robots == []
@@ -162,7 +161,7 @@ def test_the_table_holds_every_number_with_what_it_rests_on(lab: Any) -> None:
     assert found["near miss per 100 h"].estimate.value == pytest.approx(100.0)
     assert found["near miss per 100 h"].rests_on == "2 in 2.00 h"
     assert found["critical per 100 h"].note == ""
-    assert ours.numbers.of("SS_pessimistic").value == pytest.approx(0.0)
+    assert ours.found.numbers.of("SS_pessimistic").value == pytest.approx(0.0)
     assert found["E"].estimate.value == pytest.approx(0.0)
     # T / -ln 0.05 after two hours without a failure.
     assert found["MTBF"].text == "at least 0.668 h"
@@ -275,7 +274,7 @@ def test_calibrations_stand_side_by_side_and_none_is_taken_for_all(lab: Any) -> 
     assert {"S2R, identified", "S2R, not calibrated", "AR_gap, identified"} <= set(found)
     assert "several calibrations" in found["E"].estimate.reason
     assert ours.conditions == []
-    assert comparison_lines(report.robots) == [("", ours.why_no_agreement)]
+    assert comparison_lines(report.robots) == [("", ours.comparison)]
     chosen = replace(lab.settings, calibration="identified")
     again = lab.report(lines=columns, map_end="  calibration: cal\n", config=chosen).robots[0]
     assert numbers_of(again)["S2R"].estimate.value is not None

@@ -1,10 +1,14 @@
 """What the page says of policies against each other."""
 
+import re
+from dataclasses import replace
+
 import pandas as pd
 
 from robo_eval.core.plan import parse_plan
 from robo_eval.metrics.config import MetricConfig
 from robo_eval.metrics.frame import episodes_frame
+from robo_eval.report.page import render
 from robo_eval.report.standings import compared_sides, standings_of
 
 PLAN = """
@@ -42,33 +46,37 @@ def standings(**kwargs):
     return standings_of(compared_sides(frame, plan, MetricConfig(resamples=200)))
 
 
+def pairs(side):
+    return {(pair.first, pair.second): pair for pair in side.found.pairs}
+
+
 def test_policies_that_were_not_told_apart_share_a_letter():
     (side,) = standings()
     assert side.title == ""
-    assert [(own.policy, own.rank, own.letters) for own in side.ranks] == [
+    assert [(own.policy, own.ranks, own.letters) for own in side.found.by_success] == [
         ("good", "1 to 2", "a"),
         ("fair", "1 to 2", "a"),
         ("poor", "3", "b"),
     ]
-    verdicts = {duel.label: duel for duel in side.duels}
-    assert verdicts["good − poor"].is_decided
-    assert verdicts["good − poor"].verdict == "good did better than poor"
-    undecided = verdicts["good − fair"]
-    assert not undecided.is_decided
-    assert "at least 6 must end differently" in undecided.verdict
-    assert undecided.rests_on == "40 pairs"
+    assert pairs(side)["good", "poor"].text == "good did better than poor"
+    undecided = pairs(side)["good", "fair"]
+    assert undecided.winner is None
+    assert side.rests_on(undecided) == "40 pairs"
     assert any("3 comparisons by Holm" in note for note in side.notes)
 
 
-def test_too_few_scored_episodes_name_no_winner_and_give_the_bounds():
+def test_too_few_scored_episodes_name_no_winner_and_give_the_bounds(make_report):
     (side,) = standings(lost=5)
-    poor = next(own for own in side.ranks if own.policy == "poor")
-    assert (poor.rank, poor.letters) == ("-", "-")
-    assert poor.episodes == "35 of 40 scored (5 lost)"
-    assert poor.bounds
-    duel = next(duel for duel in side.duels if duel.label == "good − poor")
-    assert not duel.is_decided
-    assert "35 of 40 scored" in duel.verdict
+    page = render(replace(make_report(), standings=[side]), [])
+    ranks, duels = page.split('<section id="compare"')[1].split("</table>")[:2]
+    (poor,) = re.findall(r'rowheader">poor</th>(.*?)</tr>', ranks)
+    assert 'data-label="rank">-</td>' in poor
+    assert 'data-label="letters">-</td>' in poor
+    assert "35 of 40 scored (5 lost)" in poor
+    assert re.search(r'data-label="missing failed, or succeeded">0\.\d\d to 0\.\d\d<', poor)
+    (duel,) = re.findall(r'rowheader">good − poor</th>(.*?)</tr>', duels)
+    assert "<b>" not in duel
+    assert "35 of 40 scored" in duel
 
 
 def test_one_policy_has_no_standing():
