@@ -71,7 +71,6 @@ def render(report: Report, downloads: Sequence[Download]) -> str:
         success_method=_method(report),
         thin_note=_thin_note(report),
         interval_note=words.no_interval_note(cell.numbers.performance for cell in report.cells),
-        robots_title=robots_title(report.robots),
         robots_text=robots_text(report.robots),
         not_measured=not_measured(report.robots),
         comparison=comparison_lines(report.robots),
@@ -110,47 +109,30 @@ def _charts(report: Report) -> dict[str, Forms]:
     return {name: both_forms(draw) for name, draw in drawn.items()}
 
 
-def _contents(report: Report) -> list[tuple[str, str]]:
-    present = {
-        "levels": bool(report.mapped),
-        "compare": bool(report.standings),
-        "robots": bool(report.robots),
-        "simulated": bool(report.simulated),
-        "calibration": report.calibrations != Calibrations()
-        or any(robot.found.calibrations for robot in report.robots),
-        "incident-log": report.incidents is not None,
-        "autonomy": report.autonomy is not None,
-        "episode": bool(report.clips),
-        "stages": bool(report.stages),
-        "lengths": bool(report.lengths),
-        "doses": bool(report.doses),
-        "thresholds": bool(report.thresholds),
-        "effects": bool(report.effects),
-        "acc": report.characteristic is not None,
-        "cells": bool(report.cells),
-        "conduct": report.conduct is not None and report.conduct.is_shown,
-        "data": True,
-    }
-    names = {
-        "levels": "Levels" if _has_levels(report) else "Tasks",
-        "compare": "Who is better",
-        "robots": robots_title(report.robots),
-        "simulated": "In simulation",
-        "calibration": "Calibration",
-        "incident-log": "Incidents",
-        "autonomy": "Autonomy level",
-        "episode": "Episodes",
-        "stages": "Stages",
-        "lengths": "Lengths",
-        "doses": "Magnitudes",
-        "thresholds": "Thresholds",
-        "effects": "Novelty effect",
-        "acc": "Capability",
-        "cells": "Every cell",
-        "conduct": "Conduct",
-        "data": "Data and reproduction",
-    }
-    return [(key, names[key]) for key, there in present.items() if there]
+def _contents(report: Report) -> dict[str, str]:
+    """Titles of the sections that have something to show, by key, in the order of the page."""
+    calibrations, conduct = report.calibrations, report.conduct
+    is_calibrated = any(robot.found.calibrations for robot in report.robots)
+    sections = (
+        ("levels", "Levels" if _has_levels(report) else "Tasks", report.mapped),
+        ("compare", "Who is better", report.standings),
+        ("robots", robots_title(report.robots), report.robots),
+        ("simulated", "In simulation", report.simulated),
+        ("calibration", "Calibration", is_calibrated or calibrations != Calibrations()),
+        ("incident-log", "Incidents", report.incidents),
+        ("autonomy", "Autonomy level", report.autonomy),
+        ("episode", "Episodes", report.clips),
+        ("stages", "Stages", report.stages),
+        ("lengths", "Lengths", report.lengths),
+        ("doses", "Magnitudes", report.doses),
+        ("thresholds", "Thresholds", report.thresholds),
+        ("effects", "Novelty effect", report.effects),
+        ("acc", "Capability", report.characteristic),
+        ("cells", "Every cell", report.cells),
+        ("conduct", "Conduct", conduct is not None and conduct.is_shown),
+        ("data", "Data and reproduction", True),
+    )
+    return {key: title for key, title, content in sections if content}
 
 
 def _has_levels(report: Report) -> bool:
