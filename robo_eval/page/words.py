@@ -174,6 +174,26 @@ def listed(names: Sequence[str], most: int = 4) -> str:
     return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
+def sentence(text: str) -> str:
+    """A text as a sentence of its own.
+
+    Example:
+        >>> sentence("no axis counts")
+        'No axis counts.'
+    """
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def joined(names: Sequence[str]) -> str:
+    """Names as a list in a sentence.
+
+    Example:
+        >>> joined(["a", "b", "c"])
+        'a, b and c'
+    """
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
 def duration(seconds: float) -> str:
     """A length of time in the units a person would use.
 

@@ -9,7 +9,7 @@ from robo_eval.analysis import panel
 from robo_eval.analysis.acc import AccTable, isometrics
 from robo_eval.metrics.summary import TrialSummary
 from robo_eval.page.agent_curves import AgentCurve
-from robo_eval.page.words import count, listed, number
+from robo_eval.page.words import count, listed, number, sentence
 from robo_eval.report.model import Characteristic, Result
 
 _MEMBER: Final = "a member of the panel)"
@@ -38,7 +38,7 @@ def characteristic_of(
         for name, row in ((name, by_name[name]) for name in order)
     ]
     warnings = list(dict.fromkeys(row.unreliable for row in acc.rows if row.unreliable))
-    text = [f"{warning[:1].upper()}{warning[1:]}." for warning in warnings]
+    text = [sentence(warning) for warning in warnings]
     text += acc.warnings
     text += [_member_text(policy, member) for policy, member in acc.panel_members.items()]
     text += _others_left_out(acc)

@@ -23,7 +23,7 @@ from robo_eval.metrics.summary import TrialSummary
 from robo_eval.metrics.tasks import task_label, task_variants
 from robo_eval.metrics.trials import not_begun_text
 from robo_eval.page.table import Group, Row, groups_of
-from robo_eval.page.words import count, listed
+from robo_eval.page.words import count, listed, sentence
 from robo_eval.report.calibration import calibrations_of
 from robo_eval.report.characteristic import characteristic_of
 from robo_eval.report.clips import choose, clips
@@ -105,7 +105,7 @@ def make_report(data: TrialData, summary: TrialSummary, findings: Findings | Non
         troubles=troubles(results, data.frame, data.plan),
         cells=_cells(summary.cells, names, data.frame, besides),
         standings=standings_of(sides),
-        stopping="" if summary.series is None else _sentence(summary.series.text),
+        stopping="" if summary.series is None else sentence(summary.series.text),
         robots=robots,
         simulated=_simulated(summary),
         calibrations=calibrations_of(
@@ -157,10 +157,6 @@ def _places(data: TrialData, summary: TrialSummary) -> dict[str, str]:
     """Files and folders that texts may name, and what a page calls them."""
     found = {finding.where: place_of(finding.where) for finding in summary.findings}
     return found | {f"{data.path}/": ""}
-
-
-def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}."
 
 
 def _log_check(summary: TrialSummary, rows: int, damaged: Sequence[str]) -> LogCheck | None:

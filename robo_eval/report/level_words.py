@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from robo_eval.core.estimate import Estimate
@@ -73,23 +73,3 @@ def written(text: str, places: Mapping[str, str]) -> str:
         text = text.replace(place, name)
     text = text.replace(">=", "≥").replace("<=", "≤")
     return _GAP.sub("\N{NO-BREAK SPACE}", text)
-
-
-def sentence(text: str) -> str:
-    """A text as a sentence of its own.
-
-    Example:
-        >>> sentence("no axis counts")
-        'No axis counts.'
-    """
-    return f"{text[:1].upper()}{text[1:]}."
-
-
-def joined(names: Sequence[str]) -> str:
-    """Names as a list in a sentence.
-
-    Example:
-        >>> joined(["a", "b", "c"])
-        'a, b and c'
-    """
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.kinds import Side
-from robo_eval.page.words import count, listed, spaced, thousands
+from robo_eval.page.words import count, joined, listed, sentence, spaced, thousands
 from robo_eval.report.level_figures import LEAST_AXES, LEAST_DAYS, has_axes, has_days, kept
 from robo_eval.report.level_frontier import frontier_note, frontier_text
 from robo_eval.report.level_words import (
@@ -17,8 +17,6 @@ from robo_eval.report.level_words import (
     amount,
     ends,
     in_words,
-    joined,
-    sentence,
     shown,
     written,
 )

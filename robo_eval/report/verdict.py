@@ -25,6 +25,7 @@ from robo_eval.page.words import (
     bounds,
     bounds_or_reason,
     count,
+    joined,
     missing_words,
     no_interval,
     number,
@@ -147,18 +148,14 @@ def _of_policies(side: SideComparison, where: str) -> Answer:
         others = "the other" if len(ranked) == 2 else "each of the others"
         text = f"{best.policy} {did('higher', others)}{where}."
     elif pair.n_pairs and all(_is_alike(_pair(side, best, own)) for own in ranked[1:]):
-        text = f"{_listed(ranked)} ended alike in every pair{where}."
+        text = f"{joined([own.policy for own in ranked])} ended alike in every pair{where}."
     else:
-        text = f"It was not shown who does best{where}: {_listed(first)} may each be it."
+        names = joined([own.policy for own in first])
+        text = f"It was not shown who does best{where}: {names} may each be it."
     numbers = "; ".join(_rate(own) for own in ranked[:2])
     return Answer(
         question="Who does best?", text=text, numbers=f"{numbers}. {_difference(best, pair)}"
     )
-
-
-def _listed(policies: Sequence[Standing]) -> str:
-    names = [own.policy for own in policies]
-    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
 
 
 def _pair(side: SideComparison, one: Standing, other: Standing) -> PolicyPair:
