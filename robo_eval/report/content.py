@@ -132,7 +132,6 @@ def make_report(data: TrialData, summary: TrialSummary, findings: Findings | Non
         characteristic_reason=why_not,
         clips=drawn,
         tilts=list(dict.fromkeys(spec.tilt.frame for spec in specs if spec.tilt is not None)),
-        clips_reason="" if drawn else "No episode of this trial left a trace that can be drawn.",
         conditions=conditions(data.plan, data.frame, data.manifest),
         provenance=provenance(data, summary, log),
         commands=commands(data.path, data.plan, data.status),

@@ -9,16 +9,11 @@ from robo_eval.core.number import Number
 from robo_eval.core.task import TaskSpec
 from robo_eval.metrics import registry
 
-OTHERS: Final[Mapping[str, str]] = {
+_OTHERS: Final[Mapping[str, str]] = {
     "Interval": (
         "If the whole trial were repeated many times, intervals made in this way would hold the "
         "true value in about the stated share of the repetitions. With five episodes in a cell it "
         "is wide, and it should be."
-    ),
-    "Difficulty of an item": (
-        "One minus the mean performance of a fixed panel of reference agents on that level and "
-        "difficulty. No agent is measured by its own performance: one that is itself a member of "
-        "the panel has no curve."
     ),
     "Capability": (
         "Area under the agent's curve of performance against difficulty, counted from the easiest "
@@ -67,7 +62,7 @@ def meanings_of(numbers: Iterable[Number], specs: Iterable[TaskSpec]) -> list[tu
         if names:
             own = one.explanation + (f" It is from {one.source}." if one.source else "")
             found.append((", ".join(names), own))
-    return found
+    return [*found, *_OTHERS.items()]
 
 
 def _of_tasks(name: str, text: str, of_tasks: Iterable[str]) -> tuple[str, str]:

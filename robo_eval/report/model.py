@@ -254,7 +254,6 @@ class Report:
         characteristic: Capability and generality; None where they are not defined.
         characteristic_reason: Why they are not.
         clips: Episodes to draw.
-        clips_reason: Why there are none.
         tilts: What is drawn tilting beside them.
         conditions: What was run, as term and text.
         provenance: Versions and digests, as term and text.
@@ -297,7 +296,6 @@ class Report:
     characteristic: Characteristic | None
     characteristic_reason: str = ""
     clips: Sequence[Clip] = ()
-    clips_reason: str = ""
     tilts: Sequence[str] = ()
     conditions: Sequence[tuple[str, str]] = ()
     provenance: Sequence[tuple[str, str]] = ()

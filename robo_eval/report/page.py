@@ -18,7 +18,6 @@ from robo_eval.report.calibration import Calibrations
 from robo_eval.report.calibration_figures import calibration_charts
 from robo_eval.report.figures import dose_curves
 from robo_eval.report.level_figures import level_charts
-from robo_eval.report.meanings import OTHERS
 from robo_eval.report.model import Cell, Report
 from robo_eval.report.robot_figures import robot_charts
 from robo_eval.report.robots import (
@@ -81,7 +80,6 @@ def render(report: Report, downloads: Sequence[Download]) -> str:
         has_panels=any(cell.panel for cell in report.cells),
         rows=cell_rows(report.cells, report.policies),
         downloads=downloads,
-        meanings=[*report.meanings, *OTHERS.items()],
     )
 
 

@@ -269,7 +269,7 @@ def test_an_unreadable_trace_is_left_out_and_the_report_goes_on(
     report, _ = report_of(lambda policy, _l, _i: 1.0 if policy == "good" else 0.3)
     assert report.clips == []
     assert "left out of the report" in caplog.text
-    assert report.clips_reason
+    assert "No episode of this trial left a trace that can be drawn." in render(report, [])
 
 
 def test_a_trace_that_was_changed_is_neither_drawn_nor_kept_quiet(tmp_path: Path) -> None:
