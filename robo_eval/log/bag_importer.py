@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from mcap.writer import CompressionType, Writer
+
 from robo_eval.core.canonical import digest, file_digest
 from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import EndReason, Side
@@ -20,7 +22,7 @@ from robo_eval.log.bag_map import TopicMap, parts_of_id
 from robo_eval.log.bag_open import SLACK_NS, OpenBag, check_library, opened
 from robo_eval.log.bag_read import BagContent
 from robo_eval.log.bag_signals import ControlSignals
-from robo_eval.log.bag_trace import copy_part
+from robo_eval.log.bag_storage import Channel
 from robo_eval.log.bag_window import Window
 from robo_eval.log.column_map import SCORES, Conversion
 from robo_eval.log.directory import TRACES, TrialDirectory
@@ -28,6 +30,7 @@ from robo_eval.log.files import PART_SUFFIX, explained
 from robo_eval.log.import_row import RowMaker, never_set
 from robo_eval.log.import_score import ImportedRow
 from robo_eval.log.import_trial import check_new, plan_of_import, write_trial
+from robo_eval.log.mcap_file import CHUNK_BYTES
 from robo_eval.log.place import nearest_existing
 from robo_eval.log.trace_folder import copy_files
 
@@ -375,7 +378,7 @@ class _Reader:
         with explained(bag.bag.path, "cannot be copied"):
             if window.number:
                 name = f"{values['episode_id']}.mcap"
-                sha256 = copy_part(bag, window.first_ns, window.last_ns, ready / name)
+                sha256 = _copy_part(bag, window.first_ns, window.last_ns, ready / name)
             else:
                 sha256 = copy_files(bag.files, ready)
         self._traces.append(ready)
@@ -387,6 +390,44 @@ class _Reader:
         with explained(trial, "cannot be written"):
             for row, ready in zip(self.rows, self._traces, strict=True):
                 shutil.move(ready, trial / row.values["trace_uri"])
+
+
+def _copy_part(bag: OpenBag, first_ns: int, last_ns: int, target: Path) -> str:
+    """Write the messages of a bag between two times to an MCAP file in a folder of its own.
+
+    Args:
+        bag: The bag.
+        first_ns: From then on.
+        last_ns: Until then.
+        target: File to write; its folder is created.
+
+    Returns:
+        The digest of the folder, see `trace_folder.trace_digest`.
+
+    Raises:
+        InputError: If the bag is damaged.
+        OSError: If the file cannot be written.
+    """
+    target.parent.mkdir(parents=True)
+    with target.open("xb") as out:
+        writer = Writer(out, chunk_size=CHUNK_BYTES, compression=CompressionType.ZSTD)
+        writer.start(profile="ros2", library="robo-eval")
+        schemas: dict[tuple[str, str, str], int] = {}
+        channels: dict[Channel, int] = {}
+        for channel, stamp, data in bag.raw_messages(first_ns, last_ns):
+            if channel not in channels:
+                form, text = bag.definition_of(channel, data)
+                key = (channel.type, form, text)
+                if key not in schemas:
+                    schemas[key] = writer.register_schema(channel.type, form, text.encode())
+                channels[channel] = writer.register_channel(
+                    channel.topic, channel.encoding, schemas[key]
+                )
+            writer.add_message(channels[channel], stamp, data, stamp)
+        writer.finish()  # type: ignore[no-untyped-call]
+        out.flush()
+        os.fsync(out.fileno())
+    return digest({target.name: file_digest(target)})
 
 
 def _add_lost(values: dict[str, Any], stopped: EndReason | None) -> None:

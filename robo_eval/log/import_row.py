@@ -193,10 +193,11 @@ class RowMaker:
         Raises:
             InputError: If a text cannot be the value of its column.
         """
+        where, values, sources = row.where, row.values, row.sources
         for ours, source in columns.items():
-            name = row.sources[ours.partition(".")[0]] = source.name
+            name = sources[ours.partition(".")[0]] = source.name
             if (text := text_of(ours, source)) is not None:
-                self.add(row, f"{row.where}, column {name!r}", ours, source, text)
+                _put(values, ours, self.value(f"{where}, column {name!r}", ours, source, text))
         self.add_constants(row)
 
     def finish(self, row: ImportedRow, *, names: Sequence[str] = (), lost: str = "") -> ImportedRow:
@@ -279,6 +280,7 @@ class RowMaker:
         values["family"] = values.get("family") or values["task"]
         # The database would refuse it as well, but knows nothing of this file and its lines.
         cells_of(row.episode(_NO_PLAN), where=row.where)
+        row.sources.clear()  # nothing asks any more, and of a million rows they fill the memory
 
     def _amount(self, base: str, source: Conversion, text: str) -> float:
         if base in SHARES:

@@ -29,7 +29,7 @@ class ImportedRow:
     Attributes:
         where: File and line, or bag, for messages.
         values: Its values, by our column.
-        sources: Their column, by ours.
+        sources: Their column, by ours, until all is checked.
     """
 
     where: str
