@@ -83,11 +83,6 @@ class Gantry:
         """Whether the drive brakes because no command came in time."""
         return self._timeout_ticks is not None and self._quiet_ticks > self._timeout_ticks
 
-    @property
-    def novelty(self) -> dict[str, Any] | None:
-        """What the level drew."""
-        return None if self._env is None else self._env.novelty
-
     def arrange(
         self,
         keywords: Mapping[str, Any],
