@@ -20,6 +20,7 @@ from robo_eval.core.sources import sources
 from robo_eval.core.task import TaskSpec
 from robo_eval_sim.behaviour import behaviour_of
 from robo_eval_sim.novelty import Level, Novelty, levels, load_level, mixed
+from robo_eval_sim.spare import give_back
 
 
 class TaskEnv(gymnasium.Env[ObsType, ActType], EzPickle):
@@ -107,8 +108,24 @@ class TaskEnv(gymnasium.Env[ObsType, ActType], EzPickle):
         self._reveal = reveal
         self._no_novelty = self._novelty({})
         self._drawn: Novelty | None = None
+        self._world: Any = None
+        """Where episodes are played; a subclass that has one says of what kind it is."""
+        self._origin: Any = None
+        """Where the episode began; None before the first and after the last."""
+        self._tick = 0
+        self._is_running = False
+        self._rows: list[Any] | None = None
+        """What happened, for `trajectory`; None where nothing is kept."""
         self.records_motion = False
         """Whether episodes that begin from now on are kept for `trajectory`."""
+
+    def close(self) -> None:
+        """Give the engine back; closing twice does nothing."""
+        self._is_running = False
+        self._origin = None
+        if self._world is not None:
+            give_back(self._world)
+            self._world = None
 
     @property
     def digest(self) -> str:
@@ -145,6 +162,19 @@ class TaskEnv(gymnasium.Env[ObsType, ActType], EzPickle):
             return None
         words = self._level.truth(self._drawn)
         return {**self._drawn.as_dict(), **({"truth": words} if words else {})}
+
+    def _not_running(self) -> InputError:
+        if self._origin is None:
+            return InputError("step: the episode has not begun; call reset() first")
+        return InputError(f"step: the episode is over after tick {self._tick}; call reset() first")
+
+    def _recorded(self) -> list[Any]:
+        if self._rows is None:
+            raise InputError(
+                "trajectory: nothing was recorded; set env.unwrapped.records_motion = True before"
+                " reset()"
+            )
+        return self._rows
 
     def _info(self) -> dict[str, Any]:
         """What `reset` and `step` say beside the observation."""

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from robo_eval.agents.arm.mover import CLOSED, Array, Mover, downwards, raised
+from robo_eval.agents.arm.mover import CLOSED, Array, Staged, Wish, downwards, raised
 from robo_eval.agents.registry import agent
-from robo_eval.core.errors import InputError
 from robo_eval_sim.arm.layout import ARM_SIZE, GRIPPER_WIDTH, TIP_POSITION
 from robo_eval_sim.tasks.drawer.layout import (
     CABINET_YAW,
@@ -23,9 +21,6 @@ from robo_eval_sim.tasks.drawer.layout import (
     TOLERANCE_M,
 )
 
-Wish: TypeAlias = tuple[Array, float]
-"""Where the tip is to be, and how wide the gripper."""
-Stage: TypeAlias = Callable[[Array], Wish]
 _AROUND_M: Final = 0.05
 """Width of a gripper whose fingers go down on both sides of the handle, clear of the front."""
 _ABOVE_M: Final = 0.08
@@ -42,27 +37,8 @@ _STEP_M: Final = 0.05
 
 @agent("drawer")
 @dataclass(kw_only=True, eq=False)
-class Drawer(Mover):
-    """Goes above the handle, down, grips, pulls or pushes until the drawer is where it is to be.
-
-    Attributes:
-        recovers: Whether it begins again when it missed or lost the handle; else it goes on as if
-            it had not.
-    """
-
-    recovers: bool = True
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.recovers, bool):
-            raise InputError(f"agent {self.name!r}: recovers must be true or false")
-        super().__post_init__()
-        self.reset()
-
-    def reset(self, *, seed: int | None = None) -> None:
-        """Forget the last episode."""
-        del seed
-        self._stage: Stage = self._above
-        self._ticks, self._at = 0, np.zeros(3)
+class Drawer(Staged):
+    """Goes above the handle, down, grips, pulls or pushes until the drawer is where it is to be."""
 
     def act(self, observation: NDArray[Any]) -> NDArray[np.float32]:  # type: ignore[override]
         """Targets of the joints and of the gripper."""
@@ -106,10 +82,6 @@ class Drawer(Mover):
         by = math.copysign(min(abs(left), _STEP_M), left)
         out = np.array([-math.cos(yaw) * by, -math.sin(yaw) * by, 0.0])
         return np.array([*(tip + out)[:2], self._at[2]]), CLOSED
-
-    def _go(self, stage: Stage, place: Array, width: float) -> Wish:
-        self._stage, self._ticks = stage, 0
-        return place, width
 
     def _again(self, seen: Array) -> Wish:
         return self._go(self._above, raised(seen[HANDLE_POSITION], _ABOVE_M), _AROUND_M)

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Final
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from robo_eval.agents.base import Agent
 from robo_eval.agents.kinematics import rotation_vector, turned
-from robo_eval.core.errors import ShapeError
+from robo_eval.core.errors import InputError, ShapeError
 from robo_eval_sim.arm.chain import CHAIN
 from robo_eval_sim.arm.layout import JOINT_POSITION, WIDTH_M
 
-Array = NDArray[np.float64]
+Array: TypeAlias = NDArray[np.float64]
+Wish: TypeAlias = tuple[Array, float]
+"""Where the tip is to be, and how wide the gripper."""
 _DAMPING: Final = 1e-3 * np.eye(6)
 OPEN, CLOSED = WIDTH_M, 0.0
 _RESTS_M: Final = 0.0005
@@ -78,6 +82,36 @@ class Mover(Agent):
         step = jacobian.T @ np.linalg.solve(jacobian @ jacobian.T + _DAMPING, error)
         targets = np.clip(joints + step, CHAIN.lower, CHAIN.upper)
         return np.append(targets, width).astype(np.float32)
+
+
+@dataclass(kw_only=True, eq=False)
+class Staged(Mover):
+    """A mover that goes from stage to stage: each says where the tip is to be, and what is next.
+
+    Attributes:
+        recovers: Whether it begins again when it missed or lost what it moves; else it goes on as
+            if it had not.
+    """
+
+    _above: ClassVar[Callable[..., Wish]]
+    """The first stage; each takes what its task sees."""
+    recovers: bool = True
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.recovers, bool):
+            raise InputError(f"agent {self.name!r}: recovers must be true or false")
+        super().__post_init__()
+        self.reset()
+
+    def reset(self, *, seed: int | None = None) -> None:
+        """Forget the last episode."""
+        del seed
+        self._stage: Callable[..., Wish] = self._above
+        self._ticks, self._at = 0, np.zeros(3)
+
+    def _go(self, stage: Callable[..., Wish], place: Array, width: float) -> Wish:
+        self._stage, self._ticks = stage, 0
+        return place, width
 
 
 def raised(place: Array, height_m: float) -> Array:

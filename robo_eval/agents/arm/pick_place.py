@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from robo_eval.agents.arm.mover import CLOSED, OPEN, Array, Mover, downwards, raised, yaw_of
+from robo_eval.agents.arm.mover import CLOSED, OPEN, Array, Staged, Wish, downwards, raised, yaw_of
 from robo_eval.agents.registry import agent
-from robo_eval.core.errors import InputError
 from robo_eval_sim.arm.layout import ARM_SIZE, GRIPPER_WIDTH, TIP_POSITION
 from robo_eval_sim.tasks.pick_place.layout import (
     GOAL_POSITION,
@@ -22,9 +20,6 @@ from robo_eval_sim.tasks.pick_place.layout import (
     TOLERANCE_M,
 )
 
-Wish: TypeAlias = tuple[Array, float]
-"""Where the tip is to be, and how wide the gripper."""
-Stage: TypeAlias = Callable[[Array, Array, Array, float], Wish]
 _ABOVE_M: Final = 0.10
 _ALIGNED_M: Final = 0.008
 _LOW_M: Final = 0.03
@@ -40,28 +35,13 @@ _PATIENCE: Final = 40
 
 @agent("pick-place")
 @dataclass(kw_only=True, eq=False)
-class PickPlace(Mover):
-    """Goes above the thing, down, grips, lifts, carries, puts down, lets go.
-
-    Attributes:
-        recovers: Whether it begins again when it missed or lost the thing; else it goes on as if
-            it had not.
-    """
-
-    recovers: bool = True
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.recovers, bool):
-            raise InputError(f"agent {self.name!r}: recovers must be true or false")
-        super().__post_init__()
-        self.reset()
+class PickPlace(Staged):
+    """Goes above the thing, down, grips, lifts, carries, puts down, lets go."""
 
     def reset(self, *, seed: int | None = None) -> None:
         """Forget the last episode."""
-        del seed
-        self._stage: Stage = self._above
-        self._ticks, self._height, self._yaw = 0, 0.0, 0.0
-        self._at = np.zeros(3)
+        super().reset(seed=seed)
+        self._height = self._yaw = 0.0
 
     def act(self, observation: NDArray[Any]) -> NDArray[np.float32]:  # type: ignore[override]
         """Targets of the joints and of the gripper."""
@@ -133,10 +113,6 @@ class PickPlace(Mover):
 
     def _is_lost(self, tip: Array, thing: Array) -> bool:
         return self.recovers and math.dist(tip, thing) > _LOST_M
-
-    def _go(self, stage: Stage, place: Array, width: float) -> Wish:
-        self._stage, self._ticks = stage, 0
-        return place, width
 
     def _again(self, thing: Array) -> Wish:
         return self._go(self._above, raised(thing, _ABOVE_M), OPEN)

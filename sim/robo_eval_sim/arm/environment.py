@@ -29,7 +29,7 @@ from robo_eval_sim.engine import places_seen
 from robo_eval_sim.environment import TaskEnv
 from robo_eval_sim.novelty import Later, Novelty
 from robo_eval_sim.novelty.mixed import changed
-from robo_eval_sim.spare import give_back, take
+from robo_eval_sim.spare import take
 
 Observation: TypeAlias = Any
 Array: TypeAlias = NDArray[np.float64]
@@ -130,8 +130,6 @@ class ArmEnv(TaskEnv[Observation, NDArray[np.float32]]):
         self._row: Row = ()
         self._tip: tuple[float, ...] = ()
         self._goal: tuple[float, ...] = ()
-        self._tick = 0
-        self._is_running = False
         self._origin: dict[str, Any] | None = None
         self._actions: list[list[float]] = []
         self._setting = self._usual = self.setting_class(**self._constants)
@@ -268,14 +266,6 @@ class ArmEnv(TaskEnv[Observation, NDArray[np.float32]]):
             raise InputError("render: the episode has not begun; call reset() first")
         return self._world.engine.picture((1.35, -0.75, 0.85), (0.35, 0.0, 0.15), fov_deg=45.0)
 
-    def close(self) -> None:
-        """Give the engine back; closing twice does nothing."""
-        self._is_running = False
-        self._origin = None
-        if self._world is not None:
-            give_back(self._world)
-            self._world = None
-
     # Harness -----------------------------------------------------------------------------------
 
     def get_state(self) -> dict[str, Any]:
@@ -392,14 +382,10 @@ class ArmEnv(TaskEnv[Observation, NDArray[np.float32]]):
         """
         from robo_eval_sim.arm.motion import trajectory_of
 
-        if self._rows is None:
-            raise InputError(
-                "trajectory: nothing was recorded; set env.unwrapped.records_motion = True before"
-                " reset()"
-            )
-        names, poses = self._things_seen([row for row, _ in self._rows])
+        rows = self._recorded()
+        names, poses = self._things_seen([row for row, _ in rows])
         return trajectory_of(
-            self._rows,
+            rows,
             names,
             poses,
             observations=np.asarray(observations, dtype=np.float64),
@@ -739,11 +725,6 @@ class ArmEnv(TaskEnv[Observation, NDArray[np.float32]]):
             if name in state and name.endswith(("_position", "_width")):
                 errors[unit] = max(errors[unit], math.dist(value, state[name]))
         return errors
-
-    def _not_running(self) -> InputError:
-        if self._origin is None:
-            return InputError("step: the episode has not begun; call reset() first")
-        return InputError(f"step: the episode is over after tick {self._tick}; call reset() first")
 
 
 _STEPS: Final = _STEP_RAD.tolist()

@@ -21,7 +21,7 @@ from robo_eval.core.trajectory import Trajectory
 from robo_eval_sim.environment import TaskEnv
 from robo_eval_sim.novelty import Effect, Later, Level, Novelty
 from robo_eval_sim.novelty.mixed import changed
-from robo_eval_sim.spare import give_back, take
+from robo_eval_sim.spare import take
 from robo_eval_sim.tasks.cartpole3d.draws import Drawn, Starts
 from robo_eval_sim.tasks.cartpole3d.hindrance import Hindrance, late_push, noisy
 from robo_eval_sim.tasks.cartpole3d.layout import (
@@ -196,8 +196,6 @@ class CartPole3DEnv(TaskEnv[Observation, np.int64]):
         self.action_space = spaces.Discrete(len(PUSHES))
         self._blanks = _blank_observations(self._profile)
         self._world: World | None = None
-        self._tick = 0
-        self._is_running = False
         self._effect: Effect[World] | None = None
         self._effects = self._level.effect
         self._is_visible = self.render_mode is not None
@@ -279,14 +277,6 @@ class CartPole3DEnv(TaskEnv[Observation, np.int64]):
         if self._world is None or self._origin is None:
             raise InputError("render: the episode has not begun; call reset() first")
         return self._world.picture()
-
-    def close(self) -> None:
-        """Give the engine back; closing twice does nothing."""
-        self._is_running = False
-        self._origin = None
-        if self._world is not None:
-            give_back(self._world)
-            self._world = None
 
     # Harness -----------------------------------------------------------------------------------
 
@@ -393,13 +383,9 @@ class CartPole3DEnv(TaskEnv[Observation, np.int64]):
         """
         from robo_eval_sim.tasks.cartpole3d.motion import trajectory_of
 
-        if self._rows is None:
-            raise InputError(
-                "trajectory: nothing was recorded; set env.unwrapped.records_motion = True before"
-                " reset()"
-            )
+        rows = self._recorded()
         physics = None if self._drawn is None else self._physics(self._drawn)
-        return trajectory_of(self._rows, observations, actions, rewards, physics)
+        return trajectory_of(rows, observations, actions, rewards, physics)
 
     # Inside ------------------------------------------------------------------------------------
 
@@ -533,11 +519,6 @@ class CartPole3DEnv(TaskEnv[Observation, np.int64]):
         # Three times as fast as assigning a slice.
         _PACK[len(row)](observation, 0, *row)
         return observation
-
-    def _not_running(self) -> InputError:
-        if self._origin is None:
-            return InputError("step: the episode has not begun; call reset() first")
-        return InputError(f"step: the episode is over after tick {self._tick}; call reset() first")
 
 
 def _checked_balls(balls: Any) -> int | None:  # noqa: ANN401 - anything may come in
