@@ -114,7 +114,7 @@ class Recording:
     say: Callable[[dict[str, Any]], None]
 
     def __post_init__(self) -> None:
-        self._gaps: Final = {topic: Gaps() for topic in self.topics}
+        self._gaps = {topic: Gaps() for topic in self.topics}
         self._kept: dict[tuple[str, bytes], Received] = {}
         self._waiting: dict[str, _Waiting] = {}
         self._bag: BagWriter | None = None
