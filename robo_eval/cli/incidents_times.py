@@ -32,8 +32,9 @@ from robo_eval_incidents.kinds import MOST_SECONDS, Exposure, Withdrawal, sectio
 from robo_eval_incidents.words import Via
 
 if TYPE_CHECKING:
-    from robo_eval_incidents.hours import Hours, Logged
+    from robo_eval_incidents.hours import Hours
     from robo_eval_incidents.hours_table import HoursMap
+    from robo_eval_incidents.log import IncidentLog
     from robo_eval_incidents.rows import LoggedTime
 
 _MOST: Final = 10
@@ -90,62 +91,67 @@ def exposure(
     Examples: robo-eval incidents exposure runs/matched; robo-eval incidents exposure --since -30d;
     robo-eval incidents exposure --mode teleoperated --robot arm_1 --since -8h
     """
-    from robo_eval_incidents.hours import hours, log_exposure, logged_times
-    from robo_eval_incidents.hours_table import HoursMap, import_hours
+    from robo_eval_incidents.hours import hours, logged_times
+    from robo_eval_incidents.hours_table import HoursMap
 
     until = until or (None if mode is None else "now")
     start, end = period_of(since, until)
-    added: dict[str, int] = {}
     _check_mode(mode, {"--robot": robot, "--side": side, "--task": task, "--km": km})
-    tables = [one for one in trials or [] if one.is_file()]
-    folders = [one for one in trials or [] if not one.is_file()]
-    writer = author(by, json=json) if tables or mode is not None else ""
-    if columns is not None and not tables:
+    sources = sorted(trials or (), key=lambda one: not one.is_file())  # tables first
+    has_table = any(one.is_file() for one in sources)
+    writer = author(by, json=json) if has_table or mode is not None else ""
+    if columns is not None and not has_table:
         raise InputError("--map: is of a table; name one")
     of = None if columns is None else HoursMap.read(columns)
-    robots = _checked_sources(tables, folders, of)
+    robots = _checked_sources(sources, of)
     if mode is not None:
         what = {"robot": robot, "side": side or "real", "mode": mode, "task": task or "", "km": km}
         name = _log_time(log, station, what, since, until, writer)
         if not json:
             say(f"logged as {name}")
-    for source in (*tables, *folders):
-        with (
-            opened(log, station, make=True) as found,
-            noting_robots(found, *robots.get(source, ())),
-        ):
-            if source in robots:
-                logged = import_hours(found, source, by=writer, columns=of)
-            else:
-                logged = log_exposure(source, found)
-        added[str(source)] = _said_again(source, logged)
+    added = {}
+    for source in sources:
+        known_robots = robots.get(source, ())
+        with opened(log, station, make=True) as found, noting_robots(found, *known_robots):
+            added[source] = _log_source(found, source, writer, of)
     with checked(log) as found:
         known = hours(found, start, end)
         listed, more = logged_times(found, start, end, limit=_MOST_TIMES) if times else ((), False)
         if json:
-            data = {"log": found.name, "added": added, **known.as_dict()}
+            counts = {str(source): count for source, count in added.items()}
+            data = {"log": found.name, "added": counts, **known.as_dict()}
             as_json = {"times": [one.as_dict() for one in listed], "more_times": more}
             print_json(data | (as_json if times else {}))
             return
-        for trial_name, count in added.items():
-            noun = "line" if Path(trial_name).is_file() else "episode"
-            say(f"{trial_name}: {counted(count, noun)} added")
+        for source, count in added.items():
+            say(f"{source}: {_counted(count, source)} added")
         _print_hours(found.name, known)
         if times:
             _print_times(listed, more=more)
 
 
-def _said_again(source: Path, logged: Logged) -> int:
-    """How much was added; what was withdrawn before is named."""
+def _log_source(log: IncidentLog, source: Path, by: str, columns: HoursMap | None) -> int:
+    """Log the hours of a table or trial; how much was added. What was withdrawn before is named."""
+    from robo_eval_incidents.hours import log_exposure
+    from robo_eval_incidents.hours_table import import_hours
+
+    if source.is_file():
+        logged = import_hours(log, source, by=by, columns=columns)
+    else:
+        logged = log_exposure(source, log)
     if count := logged.withdrawn:
-        what = counted(count, "line" if source.is_file() else "episode")
         verbs = ("was", "is") if count == 1 else ("were", "are")
         typer.echo(
-            f"robo-eval: {source}: {what} {verbs[0]} logged before and withdrawn, and {verbs[1]}"
-            " not logged again",
+            f"robo-eval: {source}: {_counted(count, source)} {verbs[0]} logged before and"
+            f" withdrawn, and {verbs[1]} not logged again",
             err=True,
         )
     return logged.added
+
+
+def _counted(count: int, source: Path) -> str:
+    """How many lines of a table, or episodes of a trial."""
+    return counted(count, "line" if source.is_file() else "episode")
 
 
 def _check_mode(mode: str | None, given: dict[str, object]) -> None:
@@ -155,21 +161,21 @@ def _check_mode(mode: str | None, given: dict[str, object]) -> None:
             raise InputError(f"{option}: says what to log, which needs --mode as well")
 
 
-def _checked_sources(
-    tables: Sequence[Path], trials: Sequence[Path], columns: HoursMap | None
-) -> dict[Path, list[str]]:
+def _checked_sources(sources: Sequence[Path], columns: HoursMap | None) -> dict[Path, list[str]]:
     """Refuse what cannot be read, before a log is made for it or another one is logged.
 
     Returns:
         Robots of each table.
     """
+    from robo_eval_incidents.hours import exposure_of
+    from robo_eval_incidents.hours_table import read_hours
+
+    tables = [one for one in sources if one.is_file()]
+    trials = [one for one in sources if not one.is_file()]
     for trial in trials:
         if trial.suffix and not trial.exists():
             raise InputError(f"{trial}: no such table of hours")
         check_there(trial)
-    from robo_eval_incidents.hours import exposure_of
-    from robo_eval_incidents.hours_table import read_hours
-
     robots = {
         table: sorted({line.body.robot for line in read_hours(table, columns)}) for table in tables
     }
