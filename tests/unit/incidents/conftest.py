@@ -30,7 +30,7 @@ from robo_eval_incidents.record import Record, new_id
 from robo_eval_incidents.state import Incident
 from robo_eval_incidents.web.app import API, make_app
 from robo_eval_incidents.web.deps import Site
-from robo_eval_incidents.words import Category, Severity, Via
+from robo_eval_incidents.words import Via
 
 HAPPENED_NS = 1_772_000_000 * 10**9
 HOUR_NS = 3_600 * 10**9
@@ -67,22 +67,21 @@ def log(path: Path, new_log: bytes) -> Iterator[IncidentLog]:
         yield opened
 
 
+REPORT: Final[dict[str, Any]] = {
+    "happened_ns": HAPPENED_NS,
+    "robot": "ur5e",
+    "side": "real",
+    "severity": "near_miss",
+    "category": "protective_stop",
+    "description": "stopped before the fixture",
+}
+"""A near miss on a real robot."""
+
+
 @pytest.fixture
 def report() -> Callable[..., Report]:
     """Makes a report of a near miss on a real robot; arguments are fields that differ."""
-
-    def make(**fields: Any) -> Report:
-        values = {
-            "happened_ns": HAPPENED_NS,
-            "robot": "ur5e",
-            "side": "real",
-            "severity": Severity.NEAR_MISS,
-            "category": Category.PROTECTIVE_STOP,
-            "description": "stopped before the fixture",
-        }
-        return Report.model_validate(values | fields)
-
-    return make
+    return lambda **fields: Report.model_validate(REPORT | fields)
 
 
 @pytest.fixture
@@ -234,9 +233,16 @@ class Browser:
     def get(self, path: str, **headers: str) -> Any:
         return self.web.client.get(path, headers=self.headers | headers)
 
-    def post(self, path: str, fields: dict[str, str], **changed: Any) -> Any:
-        data = {"csrf": self.csrf, "record_id": new_id()} | fields
-        return self.web.client.post(path, data=data, headers=self.headers, **changed)
+    def post(
+        self, path: str, fields: dict[str, str] | bytes, headers: Any = None, **changed: Any
+    ) -> Any:
+        if isinstance(fields, bytes):
+            own = {"content": fields}
+            headers = {"content-type": "application/x-www-form-urlencoded"} | (headers or {})
+        else:
+            own = {"data": {"csrf": self.csrf, "record_id": new_id()} | fields}
+        sent = self.headers | (headers or {})
+        return self.web.client.post(path, headers=sent, **own, **changed)
 
     def report(self, **fields: str) -> str:
         """Id of an incident that was reported by the form."""

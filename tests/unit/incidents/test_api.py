@@ -11,15 +11,7 @@ import pytest
 from robo_eval_incidents.kinds import KINDS
 from robo_eval_incidents.record import content_digest
 from robo_eval_incidents.web.app import API
-
-REPORT: dict[str, Any] = {
-    "happened_ns": 1_772_000_000 * 10**9,
-    "robot": "ur5e",
-    "side": "real",
-    "severity": "near_miss",
-    "category": "protective_stop",
-    "description": "stopped before the fixture",
-}
+from tests.unit.incidents.conftest import REPORT
 
 
 def post(web, who, kind, fields, about=None, code=201, **more):

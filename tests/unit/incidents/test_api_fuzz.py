@@ -24,6 +24,7 @@ from robo_eval_incidents.kinds import KINDS, plain
 from robo_eval_incidents.record import content_digest, record_of
 from robo_eval_incidents.verify import verify_log
 from robo_eval_incidents.web.app import API
+from tests.unit.incidents.conftest import REPORT
 
 CHECKS = (
     not_a_server_error,
@@ -31,15 +32,6 @@ CHECKS = (
     content_type_conformance,
     response_schema_conformance,
 )
-NS = 1_772_000_000 * 10**9
-REPORT: dict[str, Any] = {
-    "happened_ns": NS,
-    "robot": "ur5e",
-    "side": "real",
-    "severity": "near_miss",
-    "category": "protective_stop",
-    "description": "stopped before the fixture",
-}
 JSON = st.recursive(
     st.none()
     | st.booleans()

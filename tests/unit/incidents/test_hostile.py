@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from html import unescape
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlencode
+from urllib.parse import unquote
 
 import pytest
 
@@ -20,24 +20,8 @@ from robo_eval_incidents.kinds import KINDS, Attachment
 from robo_eval_incidents.verify import verify_log
 from robo_eval_incidents.web.app import API
 from robo_eval_incidents.words import Via
+from tests.unit.incidents.conftest import HAPPENED_NS, REPORT
 
-NS = 1_772_000_000 * 10**9
-REPORT: dict[str, Any] = {
-    "happened_ns": NS,
-    "robot": "ur5e",
-    "side": "real",
-    "severity": "near_miss",
-    "category": "protective_stop",
-    "description": "stopped before the fixture",
-}
-FORM = {
-    "happened": "2026-03-01T09:30",
-    "robot": "ur5e",
-    "side": "real",
-    "severity": "near_miss",
-    "category": "protective_stop",
-    "description": "stopped before the fixture",
-}
 NOBODY = "0190b6a0-0000-7000-8000-000000000000"
 
 SCRIPTS = (
@@ -134,7 +118,7 @@ def fields() -> list[Case]:
         "2026-03-01",
         True,
         None,
-        [NS],
+        [HAPPENED_NS],
         "\x00",
         -(10**30),
     )
@@ -201,11 +185,13 @@ def texts() -> list[Case]:
         raw("Latin-1", text.replace("fixture", "Stra\u00dfe").encode("latin-1")),
         raw("bytes of no text", text.encode().replace(b"fixture", b"\xff\xfe\xc0\x80")),
         raw("half a character", text.encode().replace(b"fixture", b"\xe4\xb8")),
-        raw("NaN", text.replace(str(NS), "NaN").encode()),
-        raw("infinity", text.replace(str(NS), "Infinity").encode()),
-        raw("minus infinity", text.replace(str(NS), "-Infinity").encode()),
-        raw("1e999", text.replace(str(NS), "1e999").encode(), codes=(400, 422)),
-        raw("10,000 digits", text.replace(str(NS), "1" * 10_000).encode(), codes=(400, 422)),
+        raw("NaN", text.replace(str(HAPPENED_NS), "NaN").encode()),
+        raw("infinity", text.replace(str(HAPPENED_NS), "Infinity").encode()),
+        raw("minus infinity", text.replace(str(HAPPENED_NS), "-Infinity").encode()),
+        raw("1e999", text.replace(str(HAPPENED_NS), "1e999").encode(), codes=(400, 422)),
+        raw(
+            "10,000 digits", text.replace(str(HAPPENED_NS), "1" * 10_000).encode(), codes=(400, 422)
+        ),
         raw("a key twice", text.replace("}}", ', "severity": "critical"}}').encode()),
         raw("a key twice within", b'{"quantities": [{"name": "a", "name": "b"}]}'),
         raw("60 deep", deep),
@@ -417,7 +403,7 @@ def test_a_program_is_refused_and_nothing_changes(web, known: str, given: Case) 
 
 
 @pytest.mark.parametrize("said", [*SCRIPTS, *SQL, *OTHER])
-def test_what_looks_dangerous_is_kept_as_it_is_and_shown_as_text(web, said: str) -> None:
+def test_what_looks_dangerous_is_kept_as_it_is_and_shown_as_text(web, browse, said: str) -> None:
     given = REPORT | {"description": said, "task": said.replace("\n", " ")}
     name = web.record("operator", "report", given)["record_id"]
     assert web.log.incident(name).report.description == said
@@ -425,19 +411,14 @@ def test_what_looks_dangerous_is_kept_as_it_is_and_shown_as_text(web, said: str)
         f"{API}/incidents", params={"text": said.split("\n")[0]}, headers=web.headers["operator"]
     )
     assert name in {row["incident_id"] for row in found.json()["rows"]}
-    cookies, _ = web.cookies("operator")
     for path in (f"/incidents/{name}", "/incidents"):
-        page = web.client.get(path, headers=cookie_header(cookies))
+        page = browse("operator").get(path)
         assert page.status_code == 200
         assert said.split("\n")[0] in unescape(page.text)
         if "<" in said or "'" in said or '"' in said:
             assert said not in page.text
         assert "default-src 'none'" in page.headers["content-security-policy"]
     assert verify_log(web.site.target).ok
-
-
-def cookie_header(cookies: dict[str, str]) -> dict[str, str]:
-    return {"cookie": "; ".join(f"{name}={value}" for name, value in cookies.items())}
 
 
 # Forms -------------------------------------------------------------------------------------------
@@ -483,71 +464,53 @@ FORMS = form_cases()
 
 
 @pytest.mark.parametrize("name", FORMS)
-def test_a_form_is_refused_and_nothing_changes(web, name: str) -> None:
+def test_a_form_is_refused_and_nothing_changes(web, browse, name: str) -> None:
     given, codes = FORMS[name]
-    cookies, csrf = web.cookies("operator")
-    filled = FORM | {"csrf": csrf, "record_id": str(uuid.uuid4())}
-    content = given if isinstance(given, bytes) else urlencode(filled | given).encode()
+    operator = browse("operator")
     before = web.log.heads()
-    answer = web.client.post("/incidents", content=content, headers=form_headers(cookies))
+    sent = given if isinstance(given, bytes) else operator.REPORT | given
+    answer = operator.post("/incidents", sent)
     assert answer.status_code in codes, answer.text[-500:]
     assert web.log.heads() == before
     assert "Traceback" not in answer.text
     assert "<script>window" not in answer.text
 
 
-def form_headers(cookies: dict[str, str]) -> dict[str, str]:
-    return cookie_header(cookies) | {"content-type": "application/x-www-form-urlencoded"}
-
-
-def test_a_form_that_is_sent_again_makes_one_record(web) -> None:
-    cookies, csrf = web.cookies("operator")
-    filled = FORM | {"csrf": csrf, "record_id": str(uuid.uuid4())}
-    content = urlencode(filled).encode()
-    first = web.client.post("/incidents", content=content, headers=form_headers(cookies))
+def test_a_form_that_is_sent_again_makes_one_record(web, browse) -> None:
+    operator = browse("operator")
+    sent = operator.REPORT | {"record_id": str(uuid.uuid4())}
+    first = operator.post("/incidents", sent)
     assert first.status_code == 303
     before = web.log.heads()
-    again = web.client.post("/incidents", content=content, headers=form_headers(cookies))
+    again = operator.post("/incidents", sent)
     assert again.headers["location"] == first.headers["location"]
-    changed = urlencode(filled | {"robot": "ur10e"}).encode()
-    assert (
-        web.client.post("/incidents", content=changed, headers=form_headers(cookies)).status_code
-        == 422
-    )
+    assert operator.post("/incidents", sent | {"robot": "ur10e"}).status_code == 422
     assert web.log.heads() == before
 
 
-def test_a_form_of_another_session_is_refused(web) -> None:
-    cookies, _ = web.cookies("operator")
-    _, csrf = web.cookies("operator")
+def test_a_form_of_another_session_is_refused(web, browse) -> None:
+    one, other = browse("operator"), browse("operator")
     before = web.log.heads()
-    content = urlencode(FORM | {"csrf": csrf, "record_id": str(uuid.uuid4())}).encode()
-    answer = web.client.post("/incidents", content=content, headers=form_headers(cookies))
-    assert answer.status_code == 403
+    assert one.post("/incidents", one.REPORT | {"csrf": other.csrf}).status_code == 403
     assert web.log.heads() == before
 
 
 @pytest.mark.parametrize(
     "headers", [{"sec-fetch-site": "cross-site"}, {"content-type": "text/plain"}]
 )
-def test_a_form_from_elsewhere_is_refused(web, headers: dict[str, str]) -> None:
-    cookies, csrf = web.cookies("operator")
+def test_a_form_from_elsewhere_is_refused(web, browse, headers: dict[str, str]) -> None:
+    operator = browse("operator")
     before = web.log.heads()
-    content = urlencode(FORM | {"csrf": csrf, "record_id": str(uuid.uuid4())}).encode()
-    answer = web.client.post("/incidents", content=content, headers=form_headers(cookies) | headers)
-    assert answer.status_code == 400
+    assert operator.post("/incidents", operator.REPORT, headers).status_code == 400
     assert web.log.heads() == before
 
 
 @pytest.mark.parametrize("what", ["review", "reclassify", "act", "check", "close", "no_such"])
-def test_a_form_of_another_role_is_refused(web, known: str, what: str) -> None:
+def test_a_form_of_another_role_is_refused(web, browse, known: str, what: str) -> None:
     for who in ("operator", "auditor"):
-        cookies, csrf = web.cookies(who)
+        somebody = browse(who)
         before = web.log.heads()
-        content = urlencode({"csrf": csrf, "record_id": str(uuid.uuid4()), "note": "x"}).encode()
-        answer = web.client.post(
-            f"/incidents/{known}/{what}", content=content, headers=form_headers(cookies)
-        )
+        answer = somebody.post(f"/incidents/{known}/{what}", {"note": "x"})
         assert answer.status_code in {403, 404}
         assert web.log.heads() == before
 
@@ -565,11 +528,10 @@ def test_a_form_of_another_role_is_refused(web, known: str, what: str) -> None:
         f"/todo?after={'9' * 30}",
     ],
 )  # fmt: skip
-def test_no_address_is_an_error_of_the_server(web, path: str) -> None:
+def test_no_address_is_an_error_of_the_server(web, browse, path: str) -> None:
     before = web.log.heads()
     for who in (None, "operator", "auditor"):
-        headers = cookie_header(web.cookies(who)[0]) if who else {}
-        answer = web.client.get(path, headers=headers)
+        answer = browse(who).get(path) if who else web.client.get(path)
         assert answer.status_code < 500, answer.text[-300:]
         assert "evil.example" not in answer.headers.get("location", "")
         assert "def make_app" not in answer.text
@@ -579,7 +541,7 @@ def test_no_address_is_an_error_of_the_server(web, path: str) -> None:
 # Evidence ----------------------------------------------------------------------------------------
 
 
-def test_no_file_outside_the_folder_of_evidence_is_handed_out(web, tmp_path: Path) -> None:
+def test_no_file_outside_the_folder_of_evidence_is_handed_out(web, browse, tmp_path: Path) -> None:
     folder = web.site.evidence.root
     folder.mkdir(exist_ok=True)
     (tmp_path / "secret.mcap").write_text("secret")
@@ -597,25 +559,19 @@ def test_no_file_outside_the_folder_of_evidence_is_handed_out(web, tmp_path: Pat
     name = web.record("operator", "report", REPORT)["record_id"]
     body = Attachment.model_validate({"evidence": [{"uri": uri} for uri in uris]})
     web.log.file(body, by="operator", via=Via.CLI, incident_id=name)
-    cookies, _ = web.cookies("operator")
+    operator = browse("operator")
     for number in (*range(len(uris)), -1, len(uris), 10**30):
-        answer = web.client.get(
-            f"/incidents/{name}/evidence/{number}", headers=cookie_header(cookies)
-        )
+        answer = operator.get(f"/incidents/{name}/evidence/{number}")
         assert answer.status_code in {404, 409, 422}
         assert "secret" not in answer.text.replace("secret.mcap", "")
         assert "SQLite" not in answer.text
-    assert web.client.get(f"/incidents/{name}", headers=cookie_header(cookies)).status_code == 200
+    assert operator.get(f"/incidents/{name}").status_code == 200
 
 
 @pytest.mark.parametrize("uri", PATHS)
-def test_a_path_that_leads_elsewhere_is_not_recorded(web, known: str, uri: str) -> None:
+def test_a_path_that_leads_elsewhere_is_not_recorded(web, browse, known: str, uri: str) -> None:
     before = web.log.heads()
-    cookies, csrf = web.cookies("operator")
-    fields = {"csrf": csrf, "record_id": str(uuid.uuid4()), "uri": uri}
-    answer = web.client.post(
-        f"/incidents/{known}/attach", content=urlencode(fields), headers=form_headers(cookies)
-    )
+    answer = browse("operator").post(f"/incidents/{known}/attach", {"uri": uri})
     assert answer.status_code in {404, 422}
     assert web.log.heads() == before
     with pytest.raises((InputError, ValueError)):
