@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 import psutil
 import pytest
@@ -198,6 +198,17 @@ def _changed(text: str, changes: dict[str, str]) -> str:
     return text
 
 
+def end(process: subprocess.Popen[Any]) -> None:
+    """End a process, more and more firmly."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+        if process.poll() is None:
+            process.send_signal(number)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(30.0)
+    with suppress(ValueError):  # its streams may have been closed
+        process.communicate()
+
+
 @pytest.fixture
 def start(tmp_path: Path, ros_environment: dict[str, str]) -> Iterator[Callable[..., Command]]:
     """Start `robo-eval` and go on; what still runs at the end of the test is ended."""
@@ -217,14 +228,28 @@ def start(tmp_path: Path, ros_environment: dict[str, str]) -> Iterator[Callable[
 
     yield call
     for process in started:
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
-            if process.poll() is None:
-                process.send_signal(number)
-                try:
-                    process.wait(30.0)
-                except subprocess.TimeoutExpired:
-                    continue
-        process.communicate()
+        end(process)
+
+
+@pytest.fixture
+def begin(
+    tmp_path: Path, ros_environment: dict[str, str]
+) -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """Start a Python process that ends with the test."""
+    started: list[subprocess.Popen[str]] = []
+
+    def call(*command: object, **extra: str) -> subprocess.Popen[str]:
+        pipe = subprocess.PIPE
+        process = subprocess.Popen(
+            [sys.executable, *map(str, command)], stdin=pipe, stdout=pipe, stderr=pipe, text=True,
+            cwd=tmp_path, env={**ros_environment, **extra},
+        )  # fmt: skip
+        started.append(process)
+        return process
+
+    yield call
+    for process in reversed(started):
+        end(process)
 
 
 @pytest.fixture

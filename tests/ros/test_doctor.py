@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -12,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.ros.conftest import end
 
 TWIN = Path(str(files("robo_eval_twin").joinpath("gantry_twin.yaml")))
 RIG = Path(__file__).with_name("rig_robot.py")
@@ -39,14 +40,7 @@ def beside(tmp_path: Path, ros_environment: dict[str, str]) -> Iterator[Callable
 
     yield call
     for process in running:
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
-            if process.poll() is None:
-                process.send_signal(number)
-                try:
-                    process.wait(30.0)
-                except subprocess.TimeoutExpired:
-                    continue
-        process.communicate()
+        end(process)
 
 
 @pytest.fixture

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import signal
 import sqlite3
 import subprocess
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
+from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -181,18 +179,8 @@ class Played:
 
 
 @pytest.fixture
-def play(tmp_path: Path, ros_environment: dict[str, str]) -> Iterator[Callable[..., Played]]:
+def play(tmp_path: Path, begin: Callable[..., subprocess.Popen[str]]) -> Callable[..., Played]:
     """Play one episode a fault on a robot, with somebody in between."""
-    started: list[subprocess.Popen[str]] = []
-
-    def begin(*command: object, **extra: str) -> subprocess.Popen[str]:
-        pipe = subprocess.PIPE
-        process = subprocess.Popen(
-            [sys.executable, *map(str, command)], stdin=pipe, stdout=pipe, stderr=pipe, text=True,
-            cwd=tmp_path, env={**ros_environment, **extra},
-        )  # fmt: skip
-        started.append(process)
-        return process
 
     def call(robot: str, faults: list[Any], **extra: str) -> Played:
         (tmp_path / "robot.yaml").write_text(robot)
@@ -223,14 +211,7 @@ def play(tmp_path: Path, ros_environment: dict[str, str]) -> Iterator[Callable[.
             rows=found, incidents=incidents, seen=seen, episodes=rig.episodes(),
         )  # fmt: skip
 
-    yield call
-    for process in reversed(started):
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
-            if process.poll() is None:
-                process.send_signal(number)
-                with suppress(subprocess.TimeoutExpired):
-                    process.wait(30.0)
-        process.communicate()
+    return call
 
 
 def problems(case: Case, row: dict[str, Any], incident: str | None) -> list[str]:

@@ -29,6 +29,7 @@ from robo_eval.log.verify import verify_trial
 from robo_eval_incidents import open_log
 from robo_eval_incidents.verify import verify_log
 from robo_eval_robot.lock import lock_file
+from tests.ros.conftest import end
 
 HERE = Path(__file__).parent
 MARK = "ROBO_EVAL_TEST_RUN"
@@ -316,14 +317,8 @@ class Lane:
 
     def close(self) -> None:
         for process in (self.process, self.witness):
-            if process is None:
-                continue
-            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
-                if process.poll() is None:
-                    process.send_signal(number)
-                    with suppress(subprocess.TimeoutExpired):
-                        process.wait(30.0)
-            process.communicate()
+            if process is not None:
+                end(process)
         for pid in marked(self.robot):
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)

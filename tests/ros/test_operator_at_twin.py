@@ -8,19 +8,19 @@ import os
 import pty
 import re
 import select
-import signal
 import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from robo_eval_incidents import open_log
+from tests.ros.conftest import end
 
 PLAN = """
 name: judged
@@ -105,11 +105,7 @@ def sit_down(ros_environment: dict[str, str]) -> Iterator[Callable[..., Person]]
 
     yield start
     for person in people:
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
-            if person.process.poll() is None:
-                person.process.send_signal(number)
-                with suppress(subprocess.TimeoutExpired):
-                    person.process.wait(30.0)
+        end(person.process)
 
 
 def rows(trial: Path) -> list[dict[str, Any]]:

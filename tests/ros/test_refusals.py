@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import signal
 import sqlite3
 import subprocess
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
+from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,32 +50,6 @@ CASES = {
         ("/twin0/safety/estop",), ("guard is INIT", "emergency stop has not been seen")
     ),
 }
-
-
-@pytest.fixture
-def begin(
-    tmp_path: Path, ros_environment: dict[str, str]
-) -> Iterator[Callable[..., subprocess.Popen[str]]]:
-    """Start a Python process that ends with the test."""
-    started: list[subprocess.Popen[str]] = []
-
-    def call(*command: object, **extra: str) -> subprocess.Popen[str]:
-        pipe = subprocess.PIPE
-        process = subprocess.Popen(
-            [sys.executable, *map(str, command)], stdin=pipe, stdout=pipe, stderr=pipe, text=True,
-            cwd=tmp_path, env={**ros_environment, **extra},
-        )  # fmt: skip
-        started.append(process)
-        return process
-
-    yield call
-    for process in reversed(started):
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
-            if process.poll() is None:
-                process.send_signal(number)
-                with suppress(subprocess.TimeoutExpired):
-                    process.wait(30.0)
-        process.communicate()
 
 
 @pytest.mark.slow

@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,30 +16,6 @@ HERE = Path(__file__).parent
 TWIN = Path(robo_eval_twin.__file__).with_name("gantry_twin.yaml")
 DEADLINE_S = 120.0
 AT_ONCE = 3
-
-
-@pytest.fixture
-def begin(
-    tmp_path: Path, ros_environment: dict[str, str]
-) -> Iterator[Callable[..., subprocess.Popen[str]]]:
-    """Start a Python process that ends with the test."""
-    started: list[subprocess.Popen[str]] = []
-
-    def call(*command: object) -> subprocess.Popen[str]:
-        pipe = subprocess.PIPE
-        process = subprocess.Popen(
-            [sys.executable, *map(str, command)],
-            stdin=pipe, stdout=pipe, stderr=pipe, text=True, cwd=tmp_path, env=ros_environment,
-        )  # fmt: skip
-        started.append(process)
-        return process
-
-    yield call
-    for process in reversed(started):
-        if process.poll() is None:
-            process.kill()
-        with suppress(ValueError):
-            process.communicate()
 
 
 @pytest.mark.slow
