@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
@@ -43,6 +44,7 @@ SLACK_NS: Final = 10**9
 _NAMED: Final = 3
 """Incidents that are named of a shift that was to be without."""
 _BY: Final = "robo-eval"
+_NOBODY: Final[Mapping[tuple[str, str], Iterable[str]]] = MappingProxyType({})
 # Made once for this use, so that an episode that is logged twice is one record.
 _EPISODES: Final = uuid.UUID("5b6f7f0e-9d0c-5c07-8e0b-6d2a3f0f3f5e")
 
@@ -169,7 +171,7 @@ def logged_times(
         query = query.where((TIMES.c.robot == robot) | TIMES.c.robot.is_(None))
     query = query.order_by(TIMES.c.start_ns.desc(), TIMES.c.id.desc()).limit(limit + 1)
     rows = log.database.rows(query)
-    return [LoggedTime.of(row._asdict()) for row in rows[:limit]], len(rows) > limit
+    return _told(log, rows[:limit]), len(rows) > limit
 
 
 def find_time(log: IncidentLog, name: str) -> LoggedTime:
@@ -195,7 +197,25 @@ def find_time(log: IncidentLog, name: str) -> LoggedTime:
             f"no hours and no shift {name!r:.80} in this log; `robo-eval incidents exposure"
             " --times` has them"
         )
-    return LoggedTime.of(rows[0]._asdict())
+    return _told(log, rows)[0]
+
+
+def _told(
+    log: IncidentLog, rows: Iterable[Any], of_all: Mapping[tuple[str, str], Iterable[str]] = _NOBODY
+) -> list[LoggedTime]:
+    """Times as rows have them; `of_all` has the robots of a station and side."""
+    try:
+        return [
+            LoggedTime.of(row._asdict(), of_all.get((row.station, row.side), ())) for row in rows
+        ]
+    except (TypeError, ValueError) as err:
+        raise _damaged(log) from err
+
+
+def _damaged(log: IncidentLog) -> IncidentLogError:
+    return IncidentLogError(
+        f"{log.name}: the list of hours holds what no record says; `robo-eval verify` says more"
+    )
 
 
 def _in_period(query: Select[Any], since_ns: int | None, until_ns: int | None) -> Select[Any]:
@@ -517,13 +537,7 @@ class _Period:
             return {(robot, Side(side)): self._times(found[robot, side], named=named)
                     for robot, side in sorted(found)}  # fmt: skip
         except (TypeError, ValueError, OverflowError) as err:
-            raise self._damaged() from err
-
-    def _damaged(self) -> IncidentLogError:
-        return IncidentLogError(
-            f"{self._log.name}: the list of hours holds what no record says; `robo-eval verify`"
-            " says more"
-        )
+            raise _damaged(self._log) from err
 
     def _times(self, rows: Sequence[Any], *, named: bool) -> _Times:
         _, _, modes, tasks, starts, ends, km, *names = zip(*rows, strict=True)
@@ -548,11 +562,7 @@ class _Period:
         since, until = self._bounds
         whole: dict[Body, list[LoggedTime]] = defaultdict(list)
         rows = self._log.database.rows(query.order_by(TIMES.c.start_ns, TIMES.c.id))
-        try:
-            totals_of_all = [LoggedTime.of(row._asdict()) for row in rows]
-        except (TypeError, ValueError) as err:
-            raise self._damaged() from err
-        for one in totals_of_all:
+        for one in _told(self._log, rows):
             if (since is None or since <= one.start_ns) and (until is None or one.end_ns <= until):
                 for body in one.bodies:
                     whole[body].append(one)
@@ -812,9 +822,8 @@ def shifts(
     query = _in_period(select(TIMES), since_ns, until_ns)
     query = query.where(TIMES.c.kind == Nil.kind, TIMES.c.withdrawn_by.is_(None))
     rows = log.database.rows(query.order_by(TIMES.c.start_ns))
-    known = _robots_by_station(log) if any(row.robot is None for row in rows) else {}
-    found = [LoggedTime.of(row._asdict(), known.get((row.station, row.side), ())) for row in rows]
-    return sorted(found, key=lambda one: (one.start_ns, one.name))
+    of_all = _robots_by_station(log) if any(row.robot is None for row in rows) else _NOBODY
+    return sorted(_told(log, rows, of_all), key=lambda one: (one.start_ns, one.name))
 
 
 def _robots_by_station(log: IncidentLog) -> dict[tuple[str, str], set[str]]:
