@@ -190,7 +190,7 @@ def _listed(log: IncidentLog, query: Select[Any]) -> list[Listed]:
     with log.database.reading() as connection:
         rows = connection.execute(query).mappings().all()
     try:
-        return [Listed.of(row) for row in rows]
+        return [Listed.of(dict(row)) for row in rows]
     except (KeyError, TypeError, ValueError) as err:
         raise IncidentLogError(
             f"{log.name}: the lists hold what no record says; `robo-eval verify` says more"
