@@ -83,8 +83,8 @@ def motion_of(
         for each, stamp in zip(seen, stamps, strict=True)
     ]
     return Motion(
-        states=[each and adapter.state(each, tick) for tick, each in enumerate(seen)],
-        applied=[each and adapter.applied(each) for each in seen[1:]],
+        states=[adapter.state(each, tick) if each else None for tick, each in enumerate(seen)],
+        applied=[adapter.applied(each) if each else None for each in seen[1:]],
         asked=_asked(bag, config, adapter, ends_s[1:]),
         stamp_ns=stamps,
         set_back=trace.set_back,

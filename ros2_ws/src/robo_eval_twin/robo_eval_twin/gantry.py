@@ -208,5 +208,5 @@ class Gantry:
             velocity=np.array([*velocity, *rates]),
             effort=np.array([*self._effort, 0.0, 0.0]),
             quat_xyzw=quat,
-            angular_velocity=rotation_of(quat).T @ in_world,
+            angular_velocity=rotation_of(quat.tolist()).T @ in_world,
         )
