@@ -143,6 +143,7 @@ def test_bad_plan_of_an_arm(quick_cli, tmp_path, env, name):
         *((PLAN_TASK, case) for case in PLANS),
         *((env, case) for env in TASKS for case in OF_EACH_TASK),
     ],
+    ids=lambda one: one if isinstance(one, str) else one[0],
 )
 def test_bad_plan(quick_cli, tmp_path, env, case):
     change, *words = (part.replace("@", env) for part in case)
