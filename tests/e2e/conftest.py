@@ -30,6 +30,20 @@ policies: [random, balancer]
 episodes: 3
 traces: first
 """
+SUITE = """
+version: 1
+name: two levels
+tasks:
+  - env: RoboEval/CartPole3D-v0
+    name: level {level}
+    each: {level: [0, 9]}
+    experts: [balancer]
+    observed: 12
+expert_episodes: 1
+entropy_episodes: 1
+pool: {policies: 10, examples: 200, steps: 20, episodes: 1}
+learner: {examples: 200, steps: 20, episodes: 1, trainings: 1, alone: 1}
+"""
 PAIRED_MAP = """
 columns:
   episode_id: id

@@ -15,20 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-SUITE = """
-version: 1
-name: two levels
-tasks:
-  - env: RoboEval/CartPole3D-v0
-    name: level {level}
-    each: {level: [0, 9]}
-    experts: [balancer]
-    observed: 12
-expert_episodes: 1
-entropy_episodes: 1
-pool: {policies: 10, examples: 200, steps: 20, episodes: 1}
-learner: {examples: 200, steps: 20, episodes: 1, trainings: 1, alone: 1}
-"""
+from tests.e2e.conftest import SUITE
 
 
 @pytest.fixture

@@ -9,29 +9,15 @@ import pytest
 
 from robo_eval.study.run import Study
 from robo_eval.study.suite import parse_suite
+from tests.e2e.conftest import SUITE
 
-SUITE = """
-version: 1
-name: two levels
-tasks:
-  - env: RoboEval/CartPole3D-v0
-    name: level {level}
-    each: {level: [0, 9]}
-    experts: [balancer]
-    observed: 12
-expert_episodes: 1
-entropy_episodes: 1
-pool: {policies: 10, examples: 200, steps: 20, episodes: 1}
-learner: {examples: 200, steps: 20, episodes: 1, trainings: 1, alone: 1}
-dimensions: 1
-"""
 SMALL = ("--layers", 2, "--units", 5, "--steps", 4, "--trainings", 1, "--workers", 1)
 
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("handicap") / "study"
-    Study(parse_suite(SUITE, source="made.yaml"), folder).run()
+    Study(parse_suite(f"{SUITE}dimensions: 1\n", source="made.yaml"), folder).run()
     return folder
 
 
