@@ -6,11 +6,13 @@ Example:
     0
 """
 
-from robo_eval.gates.assessment import Assessment, GateResult, assess
+from robo_eval.gates.assessment import Assessment, assess
 from robo_eval.gates.audits import Audit
 from robo_eval.gates.lacking import Lacking
 from robo_eval.gates.profile import Profile, load_profile, profiles
-from robo_eval.gates.readings import QUANTITIES, Readings
+from robo_eval.gates.quantities import QUANTITIES
+from robo_eval.gates.readings import Readings
+from robo_eval.gates.result import GateResult
 
 __all__ = [
     "QUANTITIES",

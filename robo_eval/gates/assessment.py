@@ -14,9 +14,11 @@ from robo_eval.core.kinds import evidence_tag
 from robo_eval.core.plain import UNSAID, plain
 from robo_eval.core.wording import shown
 from robo_eval.gates.audits import Audit, Status
-from robo_eval.gates.lacking import HARM, Lacking, lacking_of, more_hours
+from robo_eval.gates.lacking import Lacking, lacking_of, more_hours
 from robo_eval.gates.profile import LEVELS, Gate, Profile, load_profile
-from robo_eval.gates.readings import AXIS_QUANTITIES, Readings
+from robo_eval.gates.quantity import about
+from robo_eval.gates.readings import Readings
+from robo_eval.gates.result import HARM, GateResult
 from robo_eval.metrics.safety import too_short
 
 _REAL: Final = "real"
@@ -25,57 +27,7 @@ _USUAL: Final = 4
 """The highest level of most profiles."""
 _LOW: Final = ("at_least", "above", "closure")
 """Tests that the lower end of an interval speaks against."""
-_CLOSURES: Final = ("maintenance_days", "expansion")
 _NO_LEVEL: Final = "no level"
-_DURATIONS: Final = ("exposure_hours", "MTBSI", "project_days")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GateResult:
-    """One gate of one level.
-
-    Attributes:
-        level: The level that asks.
-        id: Name of the gate.
-        title: What people call it.
-        reads: The quantity it read.
-        test: How it was compared.
-        threshold: What was asked for; of families, how many of them.
-        found: The evidence it read.
-        counts: Whether it decides; one that does not is reported.
-        kind: `closure`, `duration` for what is shown over days or hours, else `threshold`.
-        status: Whether the interval passes; `missing` passes no more than `fail`, nor does
-            `undecided`, where hours are too few to tell.
-        status_by_points: The same by the point estimate, which knows no doubt.
-        reason: In words.
-    """
-
-    SAID: ClassVar = ("pass_",)
-
-    level: int
-    id: str
-    title: str
-    reads: str
-    test: str
-    threshold: float
-    found: Estimate
-    counts: bool = True
-    kind: str = "threshold"
-    status: Status
-    status_by_points: Status
-    reason: str
-
-    @property
-    def pass_(self) -> bool:
-        """Whether it passes."""
-        return self.status == "pass"
-
-    @property
-    def is_one_sided(self) -> bool:
-        """Whether each end of what was found is a bound by itself, and not one of an interval."""
-        return self.reads in HARM and self.found.value is not None
-
-    as_dict = plain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -411,9 +363,9 @@ def _yet(gate: GateResult, evidence: Readings) -> str:
 
 
 def _kind(gate: Gate) -> str:
-    if gate.test == "closure" or gate.reads in _CLOSURES:
+    if gate.test == "closure":
         return "closure"
-    return "duration" if gate.days or gate.reads in _DURATIONS else "threshold"
+    return "duration" if gate.days else about(gate.reads).kind
 
 
 def _compared(found: Estimate, test: str, threshold: float) -> tuple[Status, Status]:
@@ -447,7 +399,7 @@ def _lacking(found: Estimate, gate: Gate, evidence: Readings) -> str:
     remedy = evidence.remedy_of(gate.reads)
     reason = found.reason or "no interval"
     # Axes without a value say themselves what would give them one.
-    is_told = found.value is None and gate.reads in AXIS_QUANTITIES.values()
+    is_told = found.value is None and bool(about(gate.reads).axis)
     return reason if is_told or remedy in reason else f"{reason}; {remedy}"
 
 

@@ -2,33 +2,38 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
-from robo_eval import formulas
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.kinds import strongest_side
 from robo_eval.core.number import Numbers
-from robo_eval.gates.axes.anchors import axes_of
+from robo_eval.gates.axes.anchors import Axis, axes_of
 from robo_eval.gates.axes.cognition import (
-    CORE,
-    core_score,
+    ProbeResult,
+    Retrieved,
     covered_abilities,
     probe_results,
     retrieved_of,
 )
-from robo_eval.gates.axes.experts import Margins, innovation, margins_of
-from robo_eval.gates.axes.improvement import Streak, patched_by_family, streak_of, upkeep_of
+from robo_eval.gates.axes.experts import Margins, margins_of
+from robo_eval.gates.axes.improvement import (
+    Streak,
+    Upkeep,
+    patched_by_family,
+    streak_of,
+    upkeep_of,
+)
 from robo_eval.gates.axes.index import Index, index_of
 from robo_eval.gates.axes.progress import Progress, index_over_time, progress_by_family
-from robo_eval.gates.axes.revision import RevisionResult, revisions_measured
-from robo_eval.gates.axes.tools import categories_under_mild_drift
+from robo_eval.gates.axes.revision import SelfRevision, revisions_measured
 from robo_eval.gates.battery import battery_of
 from robo_eval.gates.closures import Expansion, expansions_of
-from robo_eval.gates.readings import AXIS_QUANTITIES, Readings
-from robo_eval.log.evidence import ABOUT_POLICIES, PROBES, Evidence
+from robo_eval.gates.quantity import REGISTERED
+from robo_eval.gates.readings import Readings
+from robo_eval.log.evidence import ABOUT_POLICIES, Evidence
 from robo_eval.metrics import registry
 from robo_eval.metrics.registered.recovery import recovery_of_all
 from robo_eval.metrics.registered.safety import harm_of
@@ -39,19 +44,158 @@ if TYPE_CHECKING:
 
     from robo_eval.core.plan import TrialPlan
     from robo_eval.gates.audits import Audit
-    from robo_eval.gates.axes.anchors import Axis
-    from robo_eval.gates.axes.cognition import ProbeResult
-    from robo_eval.gates.axes.settings import ProgressSettings
-    from robo_eval.gates.profile import Innovation, Profile
-    from robo_eval.log.evidence import Checkpoint, Declaration, ToolTrial
+    from robo_eval.gates.profile import Profile
+    from robo_eval.log.evidence import Checkpoint
     from robo_eval.metrics.body import Body
     from robo_eval.metrics.config import MetricConfig
     from robo_eval.metrics.summary import TrialSummary
 
-_RATIO: Final = "ratio"
-_MONTH_NS: Final = 30.4375 * 86_400 * 1e9
-_PROBES: Final = dict(zip(("memory_span", "recall_1_day", "recall_7_days"), PROBES, strict=True))
-"""Quantities of the probes that gates read."""
+_INVALID: Final = "a critical incident: the window does not count"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judged:
+    """One policy on the side it is judged on: what is read of it, each worked out once.
+
+    Attributes:
+        policy: Its name.
+        side: The side.
+        body: Its numbers there; None without an episode.
+        episodes: Its scored episodes there.
+        noted: What was noted on it, and nothing on other policies.
+        config: Settings of the metrics.
+        profile: Settings of axes, slopes and closures.
+    """
+
+    policy: str
+    side: str
+    body: Body | None
+    episodes: pd.DataFrame
+    noted: Evidence
+    config: MetricConfig
+    profile: Profile
+
+    @property
+    def level(self) -> float:
+        """Coverage of intervals."""
+        return self.config.level
+
+    @property
+    def robot(self) -> Body | None:
+        """The body, if it is a robot or a twin of one."""
+        return self.body if self.side in registry.PHYSICAL else None
+
+    @property
+    def played(self) -> tuple[str, ...]:
+        """Task families that were played, in order of name."""
+        return tuple(sorted(map(str, self.episodes["family"].unique())))
+
+    # Axes ----------------------------------------------------------------------------------------
+
+    @cached_property
+    def axes(self) -> tuple[Axis, ...]:
+        """The ten axes."""
+        return axes_of(
+            self.episodes, self.robot, self.noted, self.profile.axes,
+            revision=self.changes.measured, level=self.level,
+            resamples=self.profile.index.resamples, seed=self.config.seed,
+        )  # fmt: skip
+
+    def axis(self, name: str) -> Axis:
+        """One of them."""
+        return next(axis for axis in self.axes if axis.name == name)
+
+    @cached_property
+    def index(self) -> Index:
+        """What they add up to."""
+        return index_of(self.axes, self.profile.index, level=self.level, seed=self.config.seed)
+
+    @cached_property
+    def changes(self) -> SelfRevision:
+        """Its changes to itself."""
+        return revisions_measured(
+            self.noted.revisions, self.profile.axes,
+            share_left=self.profile.expansion.share_left, level=self.level,
+            resamples=self.profile.index.resamples, seed=self.config.seed,
+        )  # fmt: skip
+
+    # Over time -----------------------------------------------------------------------------------
+
+    @property
+    def checkpoints(self) -> Sequence[Checkpoint]:
+        """What it could do over time."""
+        return self.noted.checkpoints or ()
+
+    @cached_property
+    def progress(self) -> dict[str, Progress]:
+        """How each task family went on."""
+        return progress_by_family(self.checkpoints, self.profile.progress, level=self.level)
+
+    @cached_property
+    def streaks(self) -> dict[str, Streak]:
+        """Days in a row on which each family improved itself."""
+        settings = self.profile.kappa
+        return {
+            family: streak_of(
+                found,
+                least=settings.least,
+                window_days=settings.window_days,
+                resamples=settings.resamples,
+            )
+            for family, found in patched_by_family(self.checkpoints).items()
+        }
+
+    @cached_property
+    def upkeep(self) -> Upkeep:
+        """For how long it kept what it could do."""
+        kept = self.profile.maintenance
+        return upkeep_of(self.checkpoints, share=kept.share, drifts=kept.drifts)
+
+    @cached_property
+    def expansions(self) -> tuple[Expansion, ...]:
+        """What new tools brought."""
+        return expansions_of(
+            self.noted.expansion or (), share_left=self.profile.expansion.share_left,
+            level=self.level, seed=self.config.seed,
+        )  # fmt: skip
+
+    # Beside people -------------------------------------------------------------------------------
+
+    @cached_property
+    def retrieved(self) -> Retrieved:
+        """What it returned on request."""
+        return retrieved_of(
+            self.noted.retrieval or (), k=self.profile.axes.recall_k, level=self.level
+        )
+
+    @cached_property
+    def probes(self) -> tuple[ProbeResult, ...]:
+        """Cognitive probes."""
+        return probe_results(self.noted.probes or (), level=self.level)
+
+    @cached_property
+    def margins(self) -> Margins | None:
+        """How it did beside human professionals; None if that was not noted."""
+        if self.noted.experts is None:
+            return None
+        return margins_of(self.episodes, self.noted.experts, level=self.level)
+
+    @cached_property
+    def declared(self) -> dict[str, Estimate]:
+        """What people vouch for; of several declarations of one thing the newest counts."""
+        ordered = sorted(self.noted.declarations or (), key=lambda one: one.time_ns)
+        return {
+            one.what: Estimate(
+                value=one.value,
+                low=one.value if one.low is None else one.low,
+                high=one.value if one.high is None else one.high,
+                n=one.n,
+                method="declared",
+                unit="",
+                reason=f"declared by {one.by}: {one.document}",
+            )
+            for one in ordered
+        }
 
 
 def readings_of(
@@ -78,159 +222,72 @@ def readings_of(
         grounds: What a reader has to know of the evidence on each policy.
         plan: The locked plan, for the checks of the battery; without one they are not made.
     """
-    policies = [str(name) for name in dict.fromkeys(table["policy"])]
-    noted = evidence or Evidence()
     found = []
-    for policy in policies:
+    for policy in map(str, dict.fromkeys(table["policy"])):
         told = {one.side: one for one in summary.bodies if one.policy == policy}
-        bodies = {side: one.strict for side, one in told.items()}
-        side = strongest_side(bodies).value
-        own = _Own(
+        side = strongest_side(told).value
+        body = told[side].strict if side in told else None
+        own = Judged(
             policy=policy,
             side=side,
-            body=bodies.get(side),
-            episodes=once_in_trials(bodies[side].episodes if side in bodies else table.iloc[:0]),
-            noted=_of_policy(noted, policy, side),
+            body=body,
+            episodes=once_in_trials(table.iloc[:0] if body is None else body.episodes),
+            noted=_of_policy(evidence or Evidence(), policy, side),
             config=summary.config,
+            profile=profile,
         )
-        readings = _readings(own, profile)
-        if plan is not None:
-            checks = battery_of(
-                plan, table, profile.battery, policy=policy, side=side,
-                tools=own.noted.tools or (), checkpoints=own.noted.checkpoints or (),
-                declarations=own.noted.declarations or (),
-            )  # fmt: skip
-            readings = replace(readings, battery=checks)
-        own_audits = tuple((audits or {}).get(policy, ()))
+        out = told[side].left_out if side in told else None
         readings = replace(
-            readings, origin=summary.origin, audits=own_audits,
+            _readings(own),
+            origin=summary.origin,
+            audits=tuple((audits or {}).get(policy, ())),
             grounds=(grounds or {}).get(policy, ()),
-        )  # fmt: skip
-        if side in told:
-            out = told[side].left_out
-            readings = replace(readings, left_out=out.problem, left_out_allowed=out.allowed)
+            battery=() if plan is None else _battery(own, plan, table),
+            left_out="" if out is None else out.problem,
+            left_out_allowed="" if out is None else out.allowed,
+        )
         found.append(readings)
     return tuple(found)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Own:
-    """All there is on one policy, on the side it is judged on."""
-
-    policy: str
-    side: str
-    body: Body | None
-    episodes: pd.DataFrame
-    noted: Evidence
-    config: MetricConfig
-
-    @property
-    def robot(self) -> Body | None:
-        """The body, if it is a robot or a twin of one."""
-        return self.body if self.side in registry.PHYSICAL else None
-
-    @property
-    def played(self) -> tuple[str, ...]:
-        """Task families that were played, in order of name."""
-        return tuple(sorted(map(str, self.episodes["family"].unique())))
-
-
-def _readings(own: _Own, profile: Profile) -> Readings:
-    points, config = own.noted.checkpoints or (), own.config
-    streaks = _streaks(points, profile)
-    progress = progress_by_family(points, profile.progress, level=config.level)
-    changes = revisions_measured(
-        own.noted.revisions, profile.axes,
-        share_left=profile.expansion.share_left, level=config.level,
-        resamples=profile.index.resamples, seed=config.seed,
+def _battery(own: Judged, plan: TrialPlan, table: pd.DataFrame) -> tuple[Audit, ...]:
+    return battery_of(
+        plan, table, own.profile.battery, policy=own.policy, side=own.side,
+        tools=own.noted.tools or (), checkpoints=own.checkpoints,
+        declarations=own.noted.declarations or (),
     )  # fmt: skip
-    axes = axes_of(
-        own.episodes, own.robot, own.noted, profile.axes,
-        revision=changes.measured, level=config.level,
-        resamples=profile.index.resamples, seed=config.seed,
-    )  # fmt: skip
-    index = index_of(axes, profile.index, level=config.level, seed=config.seed)
-    # Raw: no anchors that a file names may move the threshold of a gate. $ has no other meaning.
-    # E of a robot is a number of its own.
-    values = {
-        AXIS_QUANTITIES[axis.name]: axis.value if axis.name == "$" else axis.raw
-        for axis in axes
-        if axis.name != "E" or own.robot is None
+
+
+def _readings(own: Judged) -> Readings:
+    computed = {
+        name: one.compute(own)
+        for name, one in REGISTERED.items()
+        if one.compute and (not one.needs or getattr(own.noted, one.needs))
     }
-    if len(own.played) == 1:
-        reason = "one task family says nothing of generality"
-        values["generality"] = Estimate.missing(reason=reason, unit=_RATIO)
-    if own.robot is not None:
-        values |= harm_of(own.robot)
-        values["RA"] = recovery_of_all(own.robot)
-    values |= _grown(own, profile, changes.revisions)
-    if own.noted.tools:
-        values["tools"] = categories_under_mild_drift(own.noted.tools, config.level)
-    if streaks:
-        values["kappa"] = _best(streaks)
-    upkeep = None
-    if points:
-        kept = profile.maintenance
-        upkeep = upkeep_of(points, share=kept.share, drifts=kept.drifts)
-        days, why = float(upkeep.days), upkeep.reason or None
-        values["maintenance_days"] = Estimate.exact(days, unit="days", n=len(points), reason=why)
-    probes = probe_results(own.noted.probes or (), level=config.level)
-    values |= _cognition(own, axes, probes, profile)
-    margins = None
-    if own.noted.experts is not None:
-        margins = margins_of(own.episodes, own.noted.experts, level=config.level)
-        values |= _against_experts(margins)
-    values |= _declared(own.noted.declarations or (), index, profile.progress)
+    values = {name: one for name, one in computed.items() if isinstance(one, Estimate)}
+    families = {name: one for name, one in computed.items() if isinstance(one, Mapping)}
     return Readings(
         policy=own.policy,
         side=own.side,
-        values=values,
+        values=values | _read_otherwise(own),
         numbers=Numbers() if own.body is None else own.body.numbers,
         played=own.played,
-        families={**_families(own.robot), **_bends(progress)},
-        streaks=streaks,
+        families=families | _families(own.robot),
+        streaks=own.streaks,
         events=None if own.robot is None else own.robot.counts,
-        axes=axes,
-        index=index,
-        progress=progress,
-        days=index_over_time(points),
-        upkeep=upkeep,
-        revisions=changes.revisions,
-        margins=margins,
-        probes=probes,
+        axes=own.axes,
+        index=own.index,
+        progress=own.progress,
+        days=index_over_time(own.checkpoints),
+        upkeep=own.upkeep if own.checkpoints else None,
+        revisions=own.changes.revisions,
+        margins=own.margins,
+        probes=own.probes,
         crosswalk=covered_abilities(own.noted.probes or ()),
         invalid=_invalid(own.robot),
-        unusual=config.unusual,
-        confidence=config.level,
+        unusual=own.config.unusual,
+        confidence=own.level,
     )
-
-
-def _bends(progress: Mapping[str, Progress]) -> dict[str, Mapping[str, Estimate]]:
-    """Of each family whether its improvement speeds up, slows down, and pays more the more."""
-    if not progress:
-        return {}
-    found: dict[str, dict[str, Estimate]] = {"acceleration": {}, "curvature": {}, "elasticity": {}}
-    for name, one in progress.items():
-        bend = one.mean_curvature
-        # What is above 0 by no more than rounding is a straight line.
-        if bend.low is not None and bend.low > 0.0 and not one.accelerates:
-            bend = replace(bend, low=0.0)
-        found["acceleration"][name] = bend
-        found["curvature"][name] = one.curvature
-        found["elasticity"][name] = one.elasticity
-    return dict(found)
-
-
-def _grown(own: _Own, profile: Profile, revisions: Sequence[RevisionResult]) -> dict[str, Estimate]:
-    """The expansion closure, and how much that is new came in a month."""
-    found = {}
-    expansions = _expansions(own, profile)
-    if own.noted.expansion:
-        found["expansion"] = _expansion(expansions, own.noted.expansion)
-    new = _innovation(own, expansions, revisions, profile.innovation)
-    if new is not None:
-        found["innovation"] = new
-    return found
 
 
 def _of_policy(noted: Evidence, policy: str, side: str) -> Evidence:
@@ -246,158 +303,18 @@ def _of_policy(noted: Evidence, policy: str, side: str) -> Evidence:
 
 
 def _invalid(body: Body | None) -> str | None:
-    if body is None or not (body.counts or {}).get("critical"):
-        return None
-    return "a critical incident: the window does not count"
+    return _INVALID if body is not None and (body.counts or {}).get("critical") else None
 
 
-# What a robot showed -----------------------------------------------------------------------------
+def _read_otherwise(own: Judged) -> dict[str, Estimate]:
+    """Numbers of metrics of which gates read something else than is shown."""
+    if own.robot is None:
+        return {"E": own.axis("E").raw}  # which says what would give it a value
+    # Marks that came after the fault leave nothing out.
+    return {**harm_of(own.robot), "RA": recovery_of_all(own.robot)}
 
 
 def _families(body: Body | None) -> dict[str, Mapping[str, Estimate]]:
     """Of a trial of one family its agreement, which it has in the whole."""
     found = None if body is None else body.agreement
     return {} if found is None or found.families else {"S2R": {"all": found.agreement}}
-
-
-# What was noted beside the episodes --------------------------------------------------------------
-
-
-def _streaks(points: Sequence[Checkpoint], profile: Profile) -> dict[str, Streak]:
-    settings = profile.kappa
-    return {
-        family: streak_of(
-            found,
-            least=settings.least,
-            window_days=settings.window_days,
-            resamples=settings.resamples,
-        )
-        for family, found in patched_by_family(points).items()
-    }
-
-
-def _best(streaks: Mapping[str, Streak]) -> Estimate:
-    def rank(one: Streak) -> tuple[int, float]:
-        return one.days, -math.inf if one.kappa.value is None else one.kappa.value
-
-    return max(streaks.values(), key=rank).kappa
-
-
-def _expansions(own: _Own, profile: Profile) -> tuple[Expansion, ...]:
-    return expansions_of(
-        own.noted.expansion or (), share_left=profile.expansion.share_left,
-        level=own.config.level, seed=own.config.seed,
-    )  # fmt: skip
-
-
-def _expansion(found: Sequence[Expansion], trials: Sequence[ToolTrial]) -> Estimate:
-    """How many new tools close; one is enough."""
-    if all(one.status == "missing" for one in found):
-        return Estimate.missing(reason=found[0].reason, unit="tools")
-    passed = sum(one.status == "pass" for one in found)
-    why = "; ".join(one.reason for one in found if one.status != "pass")
-    return Estimate.exact(
-        float(passed), unit="tools", n=sum(trial.episodes for trial in trials), reason=why or None
-    )
-
-
-def _innovation(
-    own: _Own, expansions: Sequence[Expansion], revisions: Sequence[RevisionResult], by: Innovation
-) -> Estimate | None:
-    """New tools that close and revisions that count, a month; None where neither was noted."""
-    start = own.episodes["start_ns"].dropna().astype("int64")
-    if (own.noted.expansion is None and own.noted.revisions is None) or not len(start):
-        return None
-    # A window shorter than a month is none to extrapolate from.
-    months = max(1.0, float(start.max() - start.min()) / _MONTH_NS)
-    tools = sum(one.status == "pass" for one in expansions)
-    changes = sum(one.counts for one in revisions)
-    found = innovation(
-        tools, changes, months, tools_per_month=by.tools, revisions_per_month=by.revisions
-    )
-    text = f"{tools} new tools and {changes} revisions in {months:.1f} months"
-    return replace(_counted(found), reason=text)
-
-
-def _counted(found: Estimate) -> Estimate:
-    """A count, which is its own interval; see `Estimate.exact`."""
-    return replace(found, low=found.value, high=found.value, method="counted")
-
-
-# Cognition, experts, declarations ----------------------------------------------------------------
-
-
-def _cognition(
-    own: _Own, axes: Sequence[Axis], probes: Sequence[ProbeResult], profile: Profile
-) -> dict[str, Estimate]:
-    found: dict[str, Estimate] = {}
-    level = own.config.level
-    if own.noted.retrieval:
-        shown = retrieved_of(own.noted.retrieval, k=profile.axes.recall_k, level=level)
-        found |= {"vrp": shown.precision, "hr": shown.hallucination}
-    # With tools a probe shows something else.
-    ratios = {one.probe: one.ratio for one in probes if not one.assisted}
-    found |= {quantity: ratios[name] for quantity, name in _PROBES.items() if name in ratios}
-    known = {axis.name: axis for axis in axes}
-    draws = {name: known[name].draws for name in CORE}
-    found["core"] = core_score(
-        {name: known[name].value.value for name in CORE},
-        draws={name: drawn for name, drawn in draws.items() if drawn is not None},
-        n=sum(known[name].value.n for name in CORE),
-        level=level,
-    )
-    return found
-
-
-def _against_experts(margins: Margins) -> dict[str, Estimate]:
-    return {
-        "expert_families": _counted(margins.at_least_human),
-        "superhuman_families": _counted(margins.superhuman),
-    }
-
-
-def _declared(
-    found: Sequence[Declaration], index: Index, settings: ProgressSettings
-) -> dict[str, Estimate]:
-    """What people vouch for; of several declarations of one thing the newest counts."""
-    newest = {one.what: one for one in sorted(found, key=lambda one: one.time_ns)}
-    values = {
-        what: Estimate(
-            value=one.value,
-            low=one.value if one.low is None else one.low,
-            high=one.value if one.high is None else one.high,
-            n=one.n,
-            method="declared",
-            unit="",
-            reason=f"declared by {one.by}: {one.document}",
-        )
-        for what, one in newest.items()
-    }
-    values.pop("seeds_escrow", None)  # read by a check of the battery, and by no gate
-    for level in (2, 4):
-        milestone = values.pop(f"milestone_{level}", None)
-        if milestone is not None:
-            values[f"steps_from_{level}"] = _steps(index.index, milestone, settings)
-    return values
-
-
-def _steps(index: Estimate, milestone: Estimate, settings: ProgressSettings) -> Estimate:
-    """Steps of the index beyond a milestone, at the ends that speak against it and for it."""
-    if index.value is None or milestone.value is None:
-        return Estimate.missing(reason=index.reason or "no index", unit="steps")
-
-    def between(start: float | None, end: float | None) -> float | None:
-        if start is None or end is None:
-            return None
-        return formulas.link_steps_between(min(start, 1.0), end, settings.delta, settings.link)
-
-    return Estimate(
-        value=between(milestone.value, index.value),
-        low=between(milestone.high, index.low),
-        high=between(milestone.low, index.high),
-        level=index.level,
-        n=index.n,
-        method=index.method,
-        unit="steps",
-        reason=index.reason,
-    )

@@ -11,35 +11,24 @@ from robo_eval import formulas
 from robo_eval.core.defaults import SEVERITIES
 from robo_eval.core.plain import plain
 from robo_eval.core.wording import noun_for
+from robo_eval.gates.quantity import about
+from robo_eval.gates.result import HARM, GateResult
 from robo_eval.stats.proportions import clopper_pearson_interval
 from robo_eval.stats.rates import garwood_interval
 
 if TYPE_CHECKING:
     from robo_eval.core.estimate import Estimate
-    from robo_eval.gates.assessment import GateResult
     from robo_eval.gates.audits import Audit
     from robo_eval.gates.readings import Readings
 
 _PER_100_H: Final = 100.0
 _MOST: Final = 10_000_000
 """More of anything is not a plan."""
-HARM: Final = ("minor_per_100_h", "SS", "MTBSI")
-"""What incidents and hours tell."""
 _HOURS: Final = ("exposure_hours", *HARM)
-_OBSERVED: Final = {
-    "autonomy": "episodes", "planning": "episodes", "AR": "episodes", "QC_worst": "episodes",
-    "world_model": "episodes", "S2R": "pairs", "RA": "injected faults", "AR_new_task": "tasks",
-    "S2R_new_task": "tasks",
-}  # fmt: skip
-"""Means and shares whose interval shrinks with more of these; of others no amount is foretold."""
 Effort = Literal["write down", "run", "fix"]
 _EFFORTS: Final = get_args(Effort)
-_WRITTEN: Final = (
-    "run_manifest", "calibration_snapshots", "incident_reports", "no_help", "delivery",
-    "cost_ratio", "domain_audit", "throughput_ratio", "project_days", "steps_from_2",
-    "steps_from_4",
-)  # fmt: skip
-"""Audits and quantities that people vouch for or a run writes down."""
+_WRITTEN: Final = ("run_manifest", "calibration_snapshots", "incident_reports", "no_help")
+"""Audits of what a run, or people, write down."""
 _REAL: Final = "real"
 _NOTHING: Final[Mapping[str, int]] = dict.fromkeys(SEVERITIES, 0)
 
@@ -122,7 +111,7 @@ def lacking_of(
         Lacking(
             gates=tuple(gate.id for gate in own),
             text=text,
-            effort="write down" if own[0].reads in _WRITTEN else "run",
+            effort="write down" if about(own[0].reads).is_vouched else "run",
         )
         for text, own in remedies.items()
     ]
@@ -250,8 +239,8 @@ def _one(gate: GateResult) -> Lacking:
     if gate.test == "at_most" and found.value is not None and found.value > gate.threshold:
         text = f"{gate.title}: {found.value:.4g} has to fall to {gate.threshold:g} and less"
         return Lacking(gates=(gate.id,), text=text, effort="fix")
-    is_share = gate.reads in _OBSERVED and found.unit == "ratio"
-    if gate.test != "at_least" or found.value is None or not is_share:
+    what = about(gate.reads).more if found.unit == "ratio" else ""
+    if gate.test != "at_least" or found.value is None or not what:
         return Lacking(gates=(gate.id,), text=end, effort="fix")
     if found.value < gate.threshold:
         return Lacking(
@@ -270,14 +259,12 @@ def _one(gate: GateResult) -> Lacking:
             text=f"{gate.title}: {found.value:.4g} is too near {gate.threshold:g} to be shown",
             effort="fix",
         )
-    what = _OBSERVED[gate.reads]
-    about = "" if is_exact else "about "
+    nearly = "" if is_exact else "about "
     return Lacking(
         gates=(gate.id,),
-        text=f"{about}{more:,} more {noun_for(more, what.removesuffix('s'), what)} at the present"
-        f" rate, for {gate.title}",
+        text=f"{nearly}{more:,} more {noun_for(more, what)} at the present rate, for {gate.title}",
         amount=float(more),
-        unit=what,
+        unit=noun_for(0, what),
     )
 
 

@@ -27,7 +27,7 @@ from robo_eval.gates.axes.settings import (
     Number,
     ProgressSettings,
 )
-from robo_eval.gates.readings import AXIS_QUANTITIES, QUANTITIES, is_share, needs_body
+from robo_eval.gates.quantity import REGISTERED, about
 from robo_eval.metrics import registry
 
 FOLDER: Final = Path(__file__).parent / "profiles"
@@ -52,13 +52,6 @@ digest, whatever its name."""
 _NEEDED: Final = ("log", "evidence")
 """Audits no profile can do without: what does not verify, or does not fit, shows nothing."""
 _WORDS: Final = ("half", "all")
-
-
-_SHARES: Final = (
-    *AXIS_QUANTITIES.values(), "core", "vrp", "hr", "expert_families",
-    "superhuman_families", "innovation",
-)  # fmt: skip
-"""Quantities between 0 and 1."""
 
 
 def _level_key(key: object) -> int:
@@ -257,7 +250,7 @@ class Profile(Section):
     def _check_cap(self) -> None:
         """Refuse levels from simulation where gates of them read what only a body has."""
         for name, gate in self.gates.items():
-            is_asked = gate.when == "always" and needs_body(gate.reads)
+            is_asked = gate.when == "always" and about(gate.reads).is_of_body
             if is_asked and self.highest_without_robot > 1:
                 raise ValueError(
                     f"highest_without_robot: must be 0 or 1, because gate {name!r} reads what only"
@@ -286,10 +279,10 @@ class Profile(Section):
 def _check_gate(name: str, gate: Gate, gates: Mapping[str, Gate]) -> None:
     where = f"gates.{name}"
     told = registry.names(for_gates=True)
-    if gate.reads not in QUANTITIES and gate.reads not in told:
-        known = [*QUANTITIES, *told]
+    if gate.reads not in REGISTERED and gate.reads not in told:
+        known = [*REGISTERED, *told]
         raise ValueError(f"{where}.reads: {unknown_name('quantity', gate.reads, known)}")
-    if gate.reads in QUANTITIES and gate.reads in told:
+    if gate.reads in REGISTERED and gate.reads in told:
         owner = registry.owner_of(gate.reads).place
         raise ValueError(
             f"{where}.reads: {gate.reads!r} is one of the quantities of gates, and {owner} has the"
@@ -321,7 +314,7 @@ def _threshold_problem(reads: str, test: Test, threshold: float | str) -> str:
         return "" if is_count else "must be a whole number of families from 1 on, 'half' or 'all'"
     if isinstance(threshold, str):
         return "must be a number; words are for families"
-    lies_in_unit = reads in _SHARES or is_share(reads)
+    lies_in_unit = about(reads).is_share
     if lies_in_unit and not 0.0 <= threshold <= 1.0:
         return "must be from 0 to 1, which is where this lies"
     if test == "zero" and lies_in_unit:
@@ -362,7 +355,7 @@ def _check_families(where: str, name: str, gate: Gate, gates: Mapping[str, Gate]
 
 def _source(reads: str) -> str:
     """What a quantity is of: the metric that yields it, or itself."""
-    return reads if reads in QUANTITIES else registry.owner_of(reads).name
+    return reads if reads in REGISTERED else registry.owner_of(reads).name
 
 
 def _check_days(where: str, name: str, gate: Gate) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import Final
 
 from robo_eval.core import defaults
@@ -20,73 +19,11 @@ from robo_eval.gates.axes.improvement import Streak, Upkeep
 from robo_eval.gates.axes.index import Index
 from robo_eval.gates.axes.progress import DayIndex, Progress
 from robo_eval.gates.axes.revision import RevisionResult
+from robo_eval.gates.quantity import REGISTERED, about
 from robo_eval.log.evidence import PHYSICAL
 from robo_eval.metrics import registry
 
-QUANTITIES: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "autonomy": "have the run count uninterrupted_actions of each episode",
-        "planning": "have the run log plan_depth of each episode of a multi-stage task",
-        "tools": "measure the success of tool categories under drift: tools.csv",
-        "generality": "play episodes of several task families",
-        "memory": "measure what is still known after days: retention.csv and retrieval.csv",
-        "tool_economy": "measure the success of tool categories under drift: tools.csv",
-        "self_revision": "measure what it changed about itself, and the effect: revisions.csv",
-        "throughput": "give a price card in the plan, metrics.price_card, and anchors.csv for $",
-        "core": "it needs the axes G, P, M and W",
-        "vrp": "measure items returned and verified: retrieval.csv",
-        "hr": "measure items returned and verified: retrieval.csv",
-        "memory_span": "measure the probe working_memory_span: probes.csv",
-        "recall_1_day": "measure the probe delayed_recall_1d: probes.csv",
-        "recall_7_days": "measure the probe delayed_recall_7d: probes.csv",
-        "acceleration": "measure capability over resources, by family and day: checkpoints.csv",
-        "curvature": "measure capability over resources, by family and day: checkpoints.csv",
-        "elasticity": "measure capability over resources, by family and day: checkpoints.csv",
-        "steps_from_2": "record the index at which level 2 was reached: milestone_2",
-        "steps_from_4": "record the index at which level 4 was reached: milestone_4",
-        "expert_families": "measure how human professionals do in each family: experts.csv",
-        "superhuman_families": "measure how human professionals do in each family: experts.csv",
-        "throughput_ratio": "compare tasks per cost with an ensemble of experts",
-        "innovation": "measure new tools and revisions: expansion.csv and revisions.csv",
-        "project_days": "carry a project for days",
-        "kappa": "measure capability and resources by day and family: checkpoints.csv",
-        "maintenance_days": "measure capability by day through a drift calendar: checkpoints.csv",
-        "expansion": "measure success before, after and without a new tool: expansion.csv",
-        "sociality": "measure episodes with one robot and with several: teams.csv",
-        "world_model": "have the policy state its probability of success before each episode",
-        "delivery": "deliver in novel workcells",
-        "cost_ratio": "compare the cost with an expert team",
-        "domain_audit": "have the domain audited",
-    }
-)
-"""What gates read beside the numbers of metrics, and what supplies it where it is missing."""
-
-
-AXIS_QUANTITIES: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "A": "autonomy", "G": "generality", "P": "planning", "M": "memory", "T": "tool_economy",
-        "R": "self_revision", "S": "sociality", "E": "E", "W": "world_model", "$": "throughput",
-    }
-)  # fmt: skip
-"""What gates call the axes."""
 _SIDES: Final = tuple(side.value for side in Side)
-
-
-def needs_body(quantity: str) -> bool:
-    """Whether only a robot, or a twin of one, has it."""
-    return quantity not in QUANTITIES and Side.SIM.value not in registry.owner_of(quantity).sides
-
-
-def is_share(quantity: str) -> bool:
-    """Whether a quantity without a row in `QUANTITIES` lies between 0 and 1."""
-    return quantity not in QUANTITIES and registry.owner_of(quantity).unit_of(quantity) == "ratio"
-
-
-def remedy_of(quantity: str) -> str:
-    """What supplies a quantity where it is missing."""
-    if quantity in QUANTITIES:
-        return QUANTITIES[quantity]
-    return registry.remedy_of(quantity) or f"see the metric {registry.owner_of(quantity).name}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,17 +101,19 @@ class Readings:
             return self.values[quantity]
         told = self._told(quantity)
         return (
-            Estimate.missing(reason=remedy_of(quantity), unit="") if told is None else told.estimate
+            Estimate.missing(reason=about(quantity).remedy, unit="")
+            if told is None
+            else told.estimate
         )
 
     def remedy_of(self, quantity: str) -> str:
         """What supplies a quantity where it is missing."""
         told = None if quantity in self.values else self._told(quantity)
-        return (told and told.remedy) or remedy_of(quantity)
+        return (told and told.remedy) or about(quantity).remedy
 
     def _told(self, quantity: str) -> Number | None:
         """What metrics say of a quantity; where its metric cannot be computed, that and why."""
-        if quantity in QUANTITIES:
+        if quantity in REGISTERED:
             return None
         owner = registry.owner_of(quantity)
         whole = self.numbers.where(family="", case="", at=None)
@@ -189,6 +128,6 @@ class Readings:
 
     def families_of(self, quantity: str) -> Mapping[str, Estimate]:
         """The estimate of a quantity in each task family; empty where it has none."""
-        if quantity in self.families or quantity in QUANTITIES:
+        if quantity in self.families or quantity in REGISTERED:
             return self.families.get(quantity, {})
         return self.numbers.families(registry.owner_of(quantity).name_on(self.side, quantity))

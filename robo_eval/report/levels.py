@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.kinds import Side
+from robo_eval.gates.quantity import about
 from robo_eval.page.words import count, joined, listed, sentence, spaced, thousands
 from robo_eval.report.level_figures import LEAST_AXES, LEAST_DAYS, has_axes, has_days, kept
 from robo_eval.report.level_frontier import frontier_note, frontier_text
@@ -34,21 +35,6 @@ _BODIES: Final = {
     Side.SIM.value: "in simulation",
 }
 _ASKED: Final = {"at_least": "≥ ", "at_most": "≤ ", "above": "> ", "families": "≥ "}
-_NOUNS: Final = {
-    "autonomy": "episode",
-    "planning": "episode",
-    "tools": "episode",
-    "AR": "episode",
-    "AR_new_task": "task",
-    "S2R_new_task": "task",
-    "world_model": "episode",
-    "RA": "fault",
-    "SS": "incident",
-    "minor_per_100_h": "incident",
-    "MTBSI": "incident",
-    "kappa": "checkpoint",
-}
-"""What a quantity's sample is counted in, where it is the same for every trial."""
 _FEW: Final = 2
 """Policies up to which the main tables are unfolded."""
 _MOST_PARTS: Final = 4
@@ -317,7 +303,7 @@ def _rests_on(gate: GateResult) -> str:
     found = gate.found
     if not _value(found) or found.method in COUNTED:
         return ""
-    noun = _NOUNS.get(gate.reads)
+    noun = about(gate.reads).noun
     return count(found.n, noun) if noun else f"n = {thousands(found.n)}"
 
 

@@ -8,9 +8,9 @@ import pytest
 
 from robo_eval.core.errors import InputError
 from robo_eval.core.estimate import Estimate
-from robo_eval.gates import Audit, assess, load_profile, profiles
+from robo_eval.gates import QUANTITIES, Audit, assess, load_profile, profiles
 from robo_eval.gates.profile import AUDITS, FOLDER
-from robo_eval.gates.readings import QUANTITIES, Readings
+from robo_eval.gates.readings import Readings
 from robo_eval.metrics import registry
 from robo_eval.metrics.registry import names
 

@@ -28,7 +28,7 @@ from robo_eval.gates.axes.progress import progress_of
 from robo_eval.gates.axes.settings import FrontierSettings, IndexSettings, ProgressSettings
 from robo_eval.gates.checklist import Checklist, Item
 from robo_eval.gates.profile import AUDITS, load_profile
-from robo_eval.gates.readings import remedy_of
+from robo_eval.gates.quantity import about
 from robo_eval.gates.trial import Findings
 from robo_eval.log.directory import TrialDirectory
 from robo_eval.log.evidence import Checkpoint
@@ -247,7 +247,7 @@ def test_what_was_not_measured_is_missing_with_its_remedy_once() -> None:
     control, found, why = gates_of(readings, "QC")
     assert found == ("", "", "")
     assert {gate.status for gate in control.values()} == {"missing"}
-    assert why == remedy_of("QC_worst")
+    assert why == about("QC_worst").remedy
     autonomy = shown(readings)
     lists = [autonomy.lines(lacking) for lacking in autonomy.policies[0].missing.values()]
     assert all(len(set(lines)) == len(lines) for lines in lists)
