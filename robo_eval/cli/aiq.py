@@ -177,7 +177,6 @@ def _print(outcome: Outcome, *, json: bool) -> None:
         print_json(as_json(outcome))
         return
     measured, table = outcome.measured, outcome.dissimilarities
-    order = sorted(range(len(measured.tests)), key=lambda place: -outcome.curves[place].area)
     rows = [
         (
             measured.tests[place],
@@ -189,7 +188,7 @@ def _print(outcome: Outcome, *, json: bool) -> None:
             measured.experts[place],
             f"{measured.expert_performances[place].mean():.3f}",
         )
-        for place in order
+        for place in outcome.by_complexity
     ]
     columns = (
         "test", "of largest", "parameters, 95 % interval", "extrapolated",
@@ -205,9 +204,7 @@ def _print(outcome: Outcome, *, json: bool) -> None:
     )
     _print_pairs(outcome)
     floor = "" if table.floor is None else f"; a test to itself {table.floor:.4f}"
-    share = outcome.space.eigenvalues.clip(min=0.0)
-    held = share[: outcome.space.k].sum() / share.sum()
-    say(f"space: {outcome.space.k} dimensions hold {held:.0%} of it{floor}")
+    say(f"space: {outcome.space.k} dimensions hold {outcome.held:.0%} of it{floor}")
     say(f"triples that break the triangle inequality: {table.violations} of {table.triangles}")
     for warning in outcome.warnings:
         say(f"warning: {warning}")
@@ -222,7 +219,7 @@ def _interval(outcome: Outcome, place: int) -> str:
 
 def _print_pairs(outcome: Outcome) -> None:
     names = outcome.measured.tests
-    ordered = sorted(outcome.pairs.items(), key=lambda one: -(one[1].value or 0.0))
+    ordered = outcome.by_unlikeness
     rows = [
         (names[i], names[j], str(estimate).partition(" n=")[0], estimate.n)
         for (i, j), estimate in ordered[:_LISTED]

@@ -45,7 +45,7 @@ def complexities(outcome: Outcome, *, narrow: bool = False) -> Figure:
         outcome: What was found.
         narrow: Whether it is for a phone.
     """
-    order = sorted(range(len(outcome.curves)), key=lambda place: -outcome.curves[place].area)
+    order = outcome.by_complexity
     names = [outcome.measured.tests[place] for place in order]
     curves = [outcome.curves[place] for place in order]
     rows = list(range(len(order)))

@@ -109,6 +109,22 @@ class Outcome:
             [one.area for one in self.curves], [one.area for one in self.others]
         )
 
+    @property
+    def by_complexity(self) -> list[int]:
+        """Places of the tests, the most complex first."""
+        return sorted(range(len(self.curves)), key=lambda place: -self.curves[place].area)
+
+    @property
+    def by_unlikeness(self) -> list[tuple[tuple[int, int], Estimate]]:
+        """Pairs with their dissimilarities, the most unlike first."""
+        return sorted(self.pairs.items(), key=lambda one: -(one[1].value or 0.0))
+
+    @property
+    def held(self) -> float:
+        """Share of the space that the kept dimensions hold."""
+        share = self.space.eigenvalues.clip(min=0.0)
+        return float(share[: self.space.k].sum() / share.sum())
+
     def as_dict(self) -> dict[str, Any]:
         """Everything as plain data for JSON."""
         measured, table = self.measured, self.dissimilarities

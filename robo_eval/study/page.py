@@ -88,8 +88,10 @@ def render(
         summary=words.summary(outcome),
         facts=words.facts(outcome, suite),
         suite_text=_yaml(suite),
-        tests=words.test_lines(outcome),
-        pairs=words.pair_lines(outcome),
+        size_text=size_text,
+        known=words.known,
+        smallest_sizes=words.smallest_sizes,
+        is_like_noise=figures.is_like_noise,
         order=words.clusters(outcome),
         heights_of_table=words.HEIGHTS,
         mixtures=MIXTURES,
@@ -140,10 +142,9 @@ def _charts(outcome: Outcome, rankings: Sequence[Ranking]) -> dict[str, Forms]:
 
 def _chosen(outcome: Outcome, rankings: Sequence[Ranking]) -> dict[str, str]:
     """What is shown before anything is chosen."""
-    areas = [one.area for one in outcome.curves]
-    first, second = max(outcome.pairs, key=lambda key: outcome.pairs[key].value or 0.0)
+    (first, second), _ = outcome.by_unlikeness[0]
     found = {
-        "sizes": str(areas.index(max(areas))), "first": str(first), "second": str(second),
+        "sizes": str(outcome.by_complexity[0]), "first": str(first), "second": str(second),
         "hull-a": "", "hull-b": "",
     }  # fmt: skip
     agents = [item.key for group in hull_choices(rankings)[:1] for item in group.items]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -23,54 +22,18 @@ HEIGHTS: Final = (0.1, 0.3, 0.5, 0.7, 0.9)
 _NAMED: Final = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TestLine:
-    """A test in the table of complexities."""
-
-    name: str
-    size: str
-    relative: str
-    extrapolated: str
-    other: str
-    entropy: str
-    learner: str
-    expert: str
-    sizes: list[str]
-    """Smallest size at each of `HEIGHTS`."""
-    point: list[str]
-    held: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PairLine:
-    """Two tests in the table of pairs."""
-
-    first: str
-    second: str
-    estimate: Estimate
-    is_like_noise: bool
-    reached: list[str]
-    """Mean performance in each mixture, from none of the first test to nothing else."""
-
-
-def _by_complexity(outcome: Outcome) -> list[int]:
-    return sorted(range(len(outcome.curves)), key=lambda place: -outcome.curves[place].area)
-
-
 def summary(outcome: Outcome) -> list[str]:
     """What was found, as sentences."""
-    names, order = outcome.measured.tests, _by_complexity(outcome)
+    names, order = outcome.measured.tests, outcome.by_complexity
     sized = [f"{names[place]} ({size_text(outcome.complexities[place])})" for place in order]
-    (i, j), estimate = max(outcome.pairs.items(), key=lambda one: one[1].value or 0.0)
+    (i, j), estimate = outcome.by_unlikeness[0]
     apart = interval_text(estimate, digits=3)
     placed, table = outcome.space, outcome.dissimilarities
-    held = placed.eigenvalues.clip(min=0.0)
-    share = held[: placed.k].sum() / held.sum()
     holds = "holds" if placed.k == 1 else "hold"
     found = [
         f"Most complex: {listed(sized[:_NAMED])} parameters; least: {sized[-1]}.",
         f"Most unlike: {names[i]} and {names[j]}, dissimilarity {apart}.",
-        f"{count(placed.k, 'dimension')} {holds} {percent(round(float(share), 3))} of the space.",
+        f"{count(placed.k, 'dimension')} {holds} {percent(round(outcome.held, 3))} of the space.",
     ]
     if table.floor is not None:
         near = sum(is_like_noise(outcome, *key) for key in outcome.pairs)
@@ -125,55 +88,14 @@ def _effort(plan: PoolSection | LearnerSection) -> str:
     )
 
 
-def test_lines(outcome: Outcome) -> list[TestLine]:
-    """Every test, the most complex first."""
-    measured, placed = outcome.measured, outcome.space
-    return [
-        TestLine(
-            name=measured.tests[place],
-            size=size_text(outcome.complexities[place]),
-            relative=number(float(placed.complexities[place]), digits=3),
-            extrapolated=percent(round(outcome.curves[place].extrapolated_share, 3)),
-            other=f"{outcome.others[place].area:.0f}",
-            entropy=_known(measured.entropies[place]),
-            learner=number(float(measured.alone[place].mean())),
-            expert=f"{measured.experts[place]}"
-            f" {_known(measured.expert_performances[place].mean())}".strip(),
-            sizes=_sizes(outcome, place),
-            point=[number(float(one), digits=3) for one in placed.points[place]],
-            held=percent(round(float(placed.communality[place]), 3)),
-        )
-        for place in _by_complexity(outcome)
-    ]  # fmt: skip
-
-
-test_lines.__test__ = False  # type: ignore[attr-defined]
-
-
-def _sizes(outcome: Outcome, place: int) -> list[str]:
+def smallest_sizes(outcome: Outcome, place: int) -> list[str]:
+    """Smallest size of a test at each of `HEIGHTS`."""
     curve = outcome.curves[place]
     first, last = seen(curve)
     bins = [min(len(curve.curve) - 1, int(one * len(curve.curve))) for one in HEIGHTS]
     return [
         f"{curve.curve[one]:.0f}" + ("" if first <= one <= last else " (extrapolated)")
         for one in bins
-    ]
-
-
-def pair_lines(outcome: Outcome) -> list[PairLine]:
-    """Every pair, the most unlike first."""
-    names = outcome.measured.tests
-    return [
-        PairLine(
-            first=names[i],
-            second=names[j],
-            estimate=estimate,
-            is_like_noise=is_like_noise(outcome, i, j),
-            reached=[number(float(one)) for one in outcome.measured.observed(i, j).mean(axis=0)],
-        )
-        for (i, j), estimate in sorted(
-            outcome.pairs.items(), key=lambda one: -(one[1].value or 0.0)
-        )
     ]
 
 
@@ -227,5 +149,6 @@ def clusters(outcome: Outcome) -> str:
     return ", ".join(outcome.measured.tests[place] for place in outcome.tree.leaves)
 
 
-def _known(value: float) -> str:
+def known(value: float) -> str:
+    """A number, if it was measured."""
     return number(float(value)) if np.isfinite(value) else "not measured"

@@ -22,7 +22,7 @@ from robo_eval.report.build import MAX_BYTES
 from robo_eval.study import figures, space_figures
 from robo_eval.study.agent_figures import measures
 from robo_eval.study.page import PAGE_NAME, hull_choices, page_data, render, write_page
-from robo_eval.study.page_words import accord, notes, pair_lines
+from robo_eval.study.page_words import accord, notes
 
 Made = Callable[..., Any]
 HOSTILE = [
@@ -161,9 +161,8 @@ def test_what_is_not_a_number_is_no_number_on_the_page(page: str) -> None:
 def test_pairs_like_noise_are_marked(made: Any) -> None:
     _, outcome, _ = made
     floor, table = outcome.dissimilarities.floor, outcome.dissimilarities.table
-    marked = {(one.first, one.second) for one in pair_lines(outcome) if one.is_like_noise}
-    names = outcome.measured.tests
-    assert marked == {(names[i], names[j]) for i, j in outcome.pairs if table[i, j] <= 2 * floor}
+    marked = {pair for pair in outcome.pairs if figures.is_like_noise(outcome, *pair)}
+    assert marked == {(i, j) for i, j in outcome.pairs if table[i, j] <= 2 * floor}
 
 
 def test_the_envelope_has_no_gap_below() -> None:
