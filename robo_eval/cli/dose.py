@@ -22,6 +22,7 @@ from robo_eval.cli.run import PlayOptions, opened_whole, plan_to_play, play, sta
 from robo_eval.cli.summary import coverage_problem, summary_of, verification_problem
 from robo_eval.core.canonical import text_digest
 from robo_eval.core.errors import CheckFailedError, InputError, PlanError
+from robo_eval.core.estimate import Estimate
 from robo_eval.core.plain import plain
 from robo_eval.core.wording import in_short
 from robo_eval.log.directory import PLAN, TrialDirectory
@@ -177,7 +178,7 @@ def _print_curves(task: str, label: str, curves: list[DoseCurve]) -> None:
     )
 
 
-def _cell(estimate: Any) -> str:  # noqa: ANN401 - an estimate or nothing
+def _cell(estimate: Estimate | None) -> str:
     return "" if estimate is None else interval(estimate)
 
 

@@ -171,7 +171,10 @@ def dissimilarity_map(outcome: Outcome, *, narrow: bool = False) -> Figure:
         z=values[np.ix_(order, order)].tolist(),
         x=places,
         y=places,
-        text=[[_cell(outcome, i, j, float(values[i, j]), is_short) for j in order] for i in order],
+        text=[
+            [_cell(outcome, i, j, float(values[i, j]), is_short=is_short) for j in order]
+            for i in order
+        ],
         texttemplate="%{text}",
         textfont={"size": 10 if narrow else 11},
         customdata=[
@@ -202,7 +205,7 @@ def dissimilarity_map(outcome: Outcome, *, narrow: bool = False) -> Figure:
     return figure
 
 
-def _cell(outcome: Outcome, i: int, j: int, value: float, is_short: bool) -> str:  # noqa: FBT001
+def _cell(outcome: Outcome, i: int, j: int, value: float, *, is_short: bool) -> str:
     mark = LIKE_NOISE if i != j and is_like_noise(outcome, i, j) else ""
     # Where all tests are rather alike two digits say nothing.
     digits = 2 if outcome.dissimilarities.table.max() >= 0.1 else 3

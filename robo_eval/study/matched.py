@@ -323,5 +323,5 @@ def _described(keys: Iterable[tuple[str, ...]]) -> str:
     )
 
 
-def _difficulty(cell: Any) -> str:  # noqa: ANN401 - a cell
+def _difficulty(cell: object) -> str:
     return cell if isinstance(cell, str) else ""
