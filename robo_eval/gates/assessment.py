@@ -166,7 +166,6 @@ class Assessment:
             "revisions": plain(told.revisions),
             "experts": plain(told.margins),
             "probes": plain(told.probes),
-            "crosswalk": plain(told.crosswalk),
         }
 
 

@@ -14,7 +14,6 @@ from robo_eval.gates.axes.anchors import Axis, axes_of
 from robo_eval.gates.axes.cognition import (
     ProbeResult,
     Retrieved,
-    covered_abilities,
     probe_results,
     retrieved_of,
 )
@@ -283,7 +282,6 @@ def _readings(own: Judged) -> Readings:
         revisions=own.changes.revisions,
         margins=own.margins,
         probes=own.probes,
-        crosswalk=covered_abilities(own.noted.probes or ()),
         invalid=_invalid(own.robot),
         unusual=own.config.unusual,
         confidence=own.level,

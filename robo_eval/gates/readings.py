@@ -13,7 +13,7 @@ from robo_eval.core.names import unknown_name
 from robo_eval.core.number import Number, Numbers
 from robo_eval.gates.audits import Audit
 from robo_eval.gates.axes.anchors import Axis
-from robo_eval.gates.axes.cognition import Covered, ProbeResult
+from robo_eval.gates.axes.cognition import ProbeResult
 from robo_eval.gates.axes.experts import Margins
 from robo_eval.gates.axes.improvement import Streak, Upkeep
 from robo_eval.gates.axes.index import Index
@@ -55,7 +55,6 @@ class Readings:
         revisions: Changes of the policy to itself, and whether they count.
         margins: How it did beside human professionals; None if that was not noted.
         probes: Cognitive probes beside the median of people.
-        crosswalk: Abilities that each axis draws on, and the probes that cover them, by axis.
         invalid: Why the whole window does not count; None if it does.
     """
 
@@ -83,7 +82,6 @@ class Readings:
     revisions: tuple[RevisionResult, ...] = ()
     margins: Margins | None = None
     probes: tuple[ProbeResult, ...] = ()
-    crosswalk: Mapping[str, tuple[Covered, ...]] = field(default_factory=dict)
     invalid: str | None = None
 
     def __post_init__(self) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,27 +20,6 @@ if TYPE_CHECKING:
 
 CORE: Final = ("G", "P", "M", "W")
 """Axes of the core score."""
-CROSSWALK: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "A": "Gf Gwm",
-        "G": "Gc Grw Gq Gv Ga",
-        "P": "Gf Gwm",
-        "M": "Gwm Gls Glr",
-        "T": "",
-        "R": "",
-        "S": "",
-        "E": "",
-        "W": "Gc Gf Glr",
-        "$": "",
-    }
-)
-"""Broad abilities of the Cattell-Horn-Carroll model that each axis draws on, by their usual signs.
-
-References:
-    Chojecki (2025), arXiv:2511.13411, section 4.5.
-"""
-INDIRECT: Final = ("A",)
-"""Axes that draw on their abilities indirectly."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,23 +62,6 @@ class ProbeResult:
     human_n: int
     reached: bool | None
     reached_surely: bool | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Covered:
-    """One ability that an axis draws on, and what probes it.
-
-    Attributes:
-        axis: One of `formulas.AXES`.
-        ability: Sign of the ability.
-        how: Whether the axis draws on it directly or indirectly.
-        probes: Names of the probes, in order; empty if nothing probes it.
-    """
-
-    axis: str
-    ability: str
-    how: Literal["direct", "indirect"]
-    probes: tuple[str, ...]
 
 
 def retrieved_of(lines: Iterable[Retrieval], *, k: int, level: float = 0.95) -> Retrieved:
@@ -204,36 +165,6 @@ def _ratio(probe: Probe, level: float) -> Estimate:
     return Estimate(
         value=value, low=value - half, high=value + half, level=level, n=n, method=method, unit=unit
     )
-
-
-def covered_abilities(probes: Iterable[Probe]) -> dict[str, tuple[Covered, ...]]:
-    """The abilities that each axis draws on, and the probes that cover them.
-
-    Args:
-        probes: Probes of one policy; one that was never given covers nothing.
-
-    Returns:
-        By axis, in the order of `formulas.AXES`; empty for an axis that draws on none.
-
-    References:
-        Chojecki (2025), arXiv:2511.13411, section 4.5.
-    """
-    names: dict[str, set[str]] = {}
-    for probe in probes:
-        if probe.n:
-            names.setdefault(probe.ability, set()).add(probe.probe)
-    return {
-        axis: tuple(
-            Covered(
-                axis=axis,
-                ability=ability,
-                how="indirect" if axis in INDIRECT else "direct",
-                probes=tuple(sorted(names.get(ability, ()))),
-            )
-            for ability in abilities.split()
-        )
-        for axis, abilities in CROSSWALK.items()
-    }
 
 
 def core_score(

@@ -1,4 +1,4 @@
-"""Retrieval, probes beside people, and which ability each axis draws on."""
+"""Retrieval, and probes beside people."""
 
 from __future__ import annotations
 
@@ -15,9 +15,7 @@ from robo_eval import formulas
 from robo_eval.core.errors import InputError
 from robo_eval.core.plain import plain
 from robo_eval.gates.axes.cognition import (
-    CROSSWALK,
     core_score,
-    covered_abilities,
     probe_results,
     retrieved_of,
 )
@@ -130,37 +128,6 @@ def test_with_and_without_tools_are_apart() -> None:
     found = probe_results([probe(9.0, assisted=True), probe(4.0)])
     assert [(one.assisted, one.ratio.value) for one in found] == [(False, 0.8), (True, 1.8)]
     assert probe_results([]) == ()
-
-
-# Abilities ---------------------------------------------------------------------------------------
-
-
-def test_the_crosswalk_is_that_of_the_scale() -> None:
-    assert tuple(CROSSWALK) == formulas.AXES
-    assert CROSSWALK == {
-        "A": "Gf Gwm", "G": "Gc Grw Gq Gv Ga", "P": "Gf Gwm", "M": "Gwm Gls Glr", "T": "", "R": "",
-        "S": "", "E": "", "W": "Gc Gf Glr", "$": "",
-    }  # fmt: skip
-    found = covered_abilities([])
-    assert {one.how for one in found["A"]} == {"indirect"}
-    assert {one.how for axis in "GPMW" for one in found[axis]} == {"direct"}
-
-
-def test_each_axis_names_the_probes_of_its_abilities() -> None:
-    probes = [
-        probe(5.0), probe(4.0, probe="digit_span", assisted=True),
-        probe(4.0, probe="digit_span"), probe(3.0, probe="matrices", ability="Gf"),
-        probe(3.0, probe="never", ability="Gf", n=0), probe(3.0, probe="balance", ability="Gp"),
-    ]  # fmt: skip
-    found = covered_abilities(probes)
-    assert {one.ability: one.probes for one in found["P"]} == {
-        "Gf": ("matrices",),
-        "Gwm": ("digit_span", "working_memory_span"),
-    }
-    assert [one.probes for one in found["G"]] == [()] * 5
-    assert [one.how for one in found["A"]] == ["indirect"] * 2
-    assert found["S"] == ()
-    assert plain(found["A"][0])["axis"] == "A"
 
 
 # Core score --------------------------------------------------------------------------------------
