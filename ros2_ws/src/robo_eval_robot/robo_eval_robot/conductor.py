@@ -362,7 +362,7 @@ class _Run:
 
     def _wait_while_paused(self) -> None:
         """Begin nothing while the trial is asked to wait; see `robo_eval.log.pausing`."""
-        trial = self._trial.path
+        trial, stop = self._trial.path, self._stop
         if not is_paused(trial):
             return
         start_ns, began = time.time_ns(), time.monotonic()

@@ -203,7 +203,7 @@ class Hearing(Joined):
         self._heard.guard = topics.guard_of(message) or self._heard.guard
 
 
-def type_of(kind: Any) -> str:  # noqa: ANN401 - a class of ROS messages
+def type_of(kind: type[Any]) -> str:
     """Name of a message's type, such as `std_msgs/msg/Bool`."""
     return f"{kind.__module__.partition('.')[0]}/msg/{kind.__name__}"
 

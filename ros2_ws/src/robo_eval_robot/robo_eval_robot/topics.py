@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import secrets
-from typing import Any, Final
+from typing import Final
 
 from builtin_interfaces.msg import Time
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
 
@@ -43,24 +44,23 @@ def of_session() -> list[str]:
 
 def reliable(depth: int) -> QoSProfile:
     """Delivered in order, and nothing kept for those who come late."""
-    return _delivered(depth, ReliabilityPolicy.RELIABLE, DurabilityPolicy.VOLATILE)
+    return _qos(depth, ReliabilityPolicy.RELIABLE, DurabilityPolicy.VOLATILE)
 
 
 def latched(depth: int) -> QoSProfile:
     """The last messages are kept for those who come late, while the publisher lives."""
-    return _delivered(depth, ReliabilityPolicy.RELIABLE, DurabilityPolicy.TRANSIENT_LOCAL)
+    return _qos(depth, ReliabilityPolicy.RELIABLE, DurabilityPolicy.TRANSIENT_LOCAL)
 
 
 def from_any(depth: int) -> QoSProfile:
     """What every publisher can offer; what is lost on the way is not sent again."""
-    return _delivered(depth, ReliabilityPolicy.BEST_EFFORT, DurabilityPolicy.VOLATILE)
+    return _qos(depth, ReliabilityPolicy.BEST_EFFORT, DurabilityPolicy.VOLATILE)
 
 
-def _delivered(
-    depth: int, reliability: ReliabilityPolicy, durability: DurabilityPolicy
-) -> QoSProfile:
-    history = HistoryPolicy.KEEP_LAST
-    return QoSProfile(history=history, depth=depth, reliability=reliability, durability=durability)
+def _qos(depth: int, reliability: ReliabilityPolicy, durability: DurabilityPolicy) -> QoSProfile:
+    return QoSProfile(
+        history=HistoryPolicy.KEEP_LAST, depth=depth, reliability=reliability, durability=durability
+    )
 
 
 def unheard(node: Node, topic: str) -> str:
@@ -71,12 +71,12 @@ def unheard(node: Node, topic: str) -> str:
     return ""
 
 
-def values_of(status: Any) -> dict[str, str]:  # noqa: ANN401 - a ROS message
+def values_of(status: DiagnosticStatus) -> dict[str, str]:
     """What a diagnostic status says, by key."""
     return {entry.key: entry.value for entry in status.values}
 
 
-def guard_of(message: Any) -> dict[str, str]:  # noqa: ANN401 - a ROS message
+def guard_of(message: DiagnosticArray) -> dict[str, str]:
     """What `safety/state` says of the guard: its values and its `state`; empty if nothing."""
     for status in message.status:
         if status.name == "guard":

@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from rclpy.clock import Clock
 from rclpy.clock_type import ClockType
@@ -77,7 +78,7 @@ class Driver:
         # A steady clock: setting the wall clock must not make physics jump.
         self.node.create_timer(seconds, tick, clock=Clock(clock_type=ClockType.STEADY_TIME))
 
-    def _say_joints(self, stamp: Any, measured: Reading | Drives) -> None:  # noqa: ANN401 - no stubs
+    def _say_joints(self, stamp: Time, measured: Reading | Drives) -> None:
         self._states.publish(
             JointState(
                 header=Header(stamp=stamp),
