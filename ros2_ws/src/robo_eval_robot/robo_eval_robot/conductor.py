@@ -369,9 +369,7 @@ class _Run:
         try:
             while is_paused(trial):
                 self._show("paused")
-                self._link.wait(
-                    lambda: bool(self._stop.signal_name) or not is_paused(trial), _PAUSE_S
-                )
+                self._link.wait(lambda: bool(stop.signal_name) or not is_paused(trial), _PAUSE_S)
                 self._check_stop()
         finally:
             self._notebook.pause(
