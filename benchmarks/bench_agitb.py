@@ -27,7 +27,7 @@ from examples.agitb.models import Chaotic
 from robo_eval.analysis.agitb import Models
 from robo_eval.analysis.agitb.compiled import compiled, shared_library
 from robo_eval.analysis.agitb.streams import FULL, Streams
-from robo_eval.analysis.agitb.testbed import Piece, run_trial
+from robo_eval.analysis.agitb.testbed import TestTrial, run_trial
 
 REPEATS = 5
 STEPS = 200_000
@@ -86,7 +86,7 @@ def best_ns(run: Callable[[], object], steps: int, repeats: int = REPEATS) -> fl
 
 def trials(models: Models, test: str, count: int) -> None:
     for trial in range(count):
-        run_trial(models, Piece(test, trial, 1))
+        run_trial(models, TestTrial(test, trial, 1))
 
 
 def bare_python(inputs: list[int]) -> None:

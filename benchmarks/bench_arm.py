@@ -36,7 +36,7 @@ def seconds(work: Callable[[], object]) -> float:
     return time.process_time() - start
 
 
-def recorded(env: Any, agent: Any) -> Episodes:  # noqa: ANN401 - their insides are timed
+def recorded(env: Any, agent: Any) -> Episodes:
     """Seed, actions, and speeds of the motors of each episode."""
     found = []
     for seed in SEEDS:
@@ -51,13 +51,13 @@ def recorded(env: Any, agent: Any) -> Episodes:  # noqa: ANN401 - their insides 
     return found
 
 
-def driven(env: Any, episodes: Episodes) -> Episodes:  # noqa: ANN401
+def driven(env: Any, episodes: Episodes) -> Episodes:
     """The episodes with the speeds that the motors were given in them."""
     ramp, found = of_the_arm.ramp, []
     for seed, actions, _ in episodes:
         speeds: list[Any] = []
 
-        def heard(*given: Any, speeds: list[Any] = speeds) -> Any:  # noqa: ANN401
+        def heard(*given: Any, speeds: list[Any] = speeds) -> Any:
             speeds.append(ramp(*given))
             return speeds[-1]
 
@@ -70,7 +70,7 @@ def driven(env: Any, episodes: Episodes) -> Episodes:  # noqa: ANN401
     return found
 
 
-def bare(env: Any, episodes: Episodes) -> float:  # noqa: ANN401
+def bare(env: Any, episodes: Episodes) -> float:
     """Time of the same speeds of motors, steps and raw reads without the environment."""
     world, total = env._world, 0.0
     robot, client, watched = world.robot, world.client, (*world.driven, world.hand)
@@ -96,7 +96,7 @@ def bare(env: Any, episodes: Episodes) -> float:  # noqa: ANN401
     return total
 
 
-def stepped(env: Any, episodes: Episodes) -> float:  # noqa: ANN401
+def stepped(env: Any, episodes: Episodes) -> float:
     """Time of the steps of the environment under the same actions."""
     total = 0.0
     for seed, actions, _ in episodes:

@@ -65,7 +65,7 @@ def echo() -> None:
     ticks = node.create_publisher(Float64MultiArray, TICKS, topics.reliable(1))
     applied = Float64MultiArray(data=[0.0])
 
-    def hear(message: Any) -> None:  # noqa: ANN401 - a ROS message
+    def hear(message: Any) -> None:
         nonlocal applied
         applied = message
         back.publish(message)
@@ -142,10 +142,10 @@ class Bench:
         self.lost = 0
         self.has_left = False
 
-    def _on_echo(self, message: Any) -> None:  # noqa: ANN401 - a ROS message
+    def _on_echo(self, message: Any) -> None:
         self.heard, self.at = message.data[0], time.perf_counter()
 
-    def _on_tick(self, message: Any) -> None:  # noqa: ANN401 - a ROS message
+    def _on_tick(self, message: Any) -> None:
         self.applied = message.data[0]
 
     def state(self) -> None:
@@ -179,7 +179,7 @@ class Bench:
             self.executor.spin_once(timeout_sec=0.01)
         return True
 
-    def call(self, client: Any, **fields: Any) -> bool:  # noqa: ANN401 - an rclpy client
+    def call(self, client: Any, **fields: Any) -> bool:
         client.wait_for_service(10.0)
         kind = self.kinds[3] if fields else self.kinds[4]
         future = client.call_async(kind.Request(**fields))

@@ -84,7 +84,7 @@ def merge(folder: Path) -> dict[str, float]:
     return {"merge": _cpu() - started}
 
 
-def _lists() -> Any:  # noqa: ANN401 - of either version
+def _lists() -> Any:
     if IS_OLD:
         from robo_eval_incidents import page  # type: ignore[attr-defined]
 

@@ -66,10 +66,10 @@ def stepped(plan: TrialPlan, beats: dict[str, Beat], first: int) -> dict[str, fl
     return {name: ticks / spent for name, spent in seconds.items()}
 
 
-def cost_of_a_call_ns(cells: Any) -> float:  # noqa: ANN401 - a shared array
+def cost_of_a_call_ns(cells: Any) -> float:
     """What counting adds to a call that does nothing."""
 
-    def act(_observation: Any) -> int:  # noqa: ANN401
+    def act(_observation: Any) -> int:
         return 0
 
     counted = Beat(cells).acting(act)

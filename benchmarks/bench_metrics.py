@@ -139,7 +139,7 @@ def write_log(path: Path, columns: dict[str, NDArray[Any]]) -> None:
     pq.write_table(table, path, compression="zstd")
 
 
-def _zeros(n: int) -> Any:  # noqa: ANN401 - an Arrow array
+def _zeros(n: int) -> Any:
     import pyarrow as pa
 
     return pa.array(np.zeros(n, dtype=np.int64))
@@ -184,7 +184,7 @@ def measure(source: Callable[[], pd.DataFrame]) -> dict[str, float]:
 
     seconds: dict[str, float] = {}
 
-    def timed(name: str, work: Callable[[], Any]) -> Any:  # noqa: ANN401 - what the work gives
+    def timed(name: str, work: Callable[[], Any]) -> Any:
         start = time.perf_counter()
         found = work()
         seconds[name] = time.perf_counter() - start

@@ -51,7 +51,7 @@ class Rig:
         assert self.process.stdout is not None
         self.process.stdout.readline()
 
-    def do(self, name: str, **arguments: object) -> Any:  # noqa: ANN401 - JSON
+    def do(self, name: str, **arguments: object) -> Any:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.write(json.dumps([name, arguments]) + "\n")

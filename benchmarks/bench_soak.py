@@ -51,7 +51,7 @@ STEP = 1e-6
 class Driver:
     """Publishes a state every 10 ms and notes which commands it hears."""
 
-    def __init__(self, context: Any, _args: Sequence[str]) -> None:  # noqa: ANN401
+    def __init__(self, context: Any, _args: Sequence[str]) -> None:
         from rclpy.clock import Clock, ClockType
         from rclpy.node import Node
         from sensor_msgs.msg import JointState
@@ -77,7 +77,7 @@ class Driver:
     def is_over(self) -> bool:
         return False
 
-    def _hear(self, message: Any) -> None:  # noqa: ANN401 - a ROS message
+    def _hear(self, message: Any) -> None:
         self.heard.add(round(message.data[0] / STEP))
 
     def _tick(self) -> None:

@@ -112,7 +112,7 @@ if os.environ.get("FAULT_CLOCK_OF", "-") in command:
 class Steered(Balancer):
     """Balances, until a file says that its answers are to be none."""
 
-    def act(self, observation: Any) -> Any:  # noqa: ANN401 - as the base has it
+    def act(self, observation: Any) -> Any:
         action = super().act(observation)
         return math.nan if (Path(os.environ["FAULT_FOLDER"]) / "garbage").exists() else action
 
@@ -176,7 +176,7 @@ class Outsider:
 
     is_over = False
 
-    def __init__(self, context: Any, args: Sequence[str]) -> None:  # noqa: ANN401 - a ROS context
+    def __init__(self, context: Any, args: Sequence[str]) -> None:
         from diagnostic_msgs.msg import DiagnosticArray
         from rclpy.node import Node
         from sensor_msgs.msg import JointState
@@ -223,7 +223,7 @@ class Outsider:
         return max((name for name in known if name.startswith(plain)), key=len, default=plain)
 
     def _hearing(self, name: str, take: Callable[[Any], Any]) -> Callable[[Any], None]:
-        def heard(message: Any) -> None:  # noqa: ANN401 - a ROS message
+        def heard(message: Any) -> None:
             self._last[name] = message
             self._out.write(json.dumps({"t": time.time(), **take(message)}) + "\n")
 
@@ -253,7 +253,7 @@ class Outsider:
 
         timer = self.node.create_timer(1.0 / order["hz"], say)
 
-    def _made(self, topic: str, what: str) -> Any:  # noqa: ANN401 - a ROS message
+    def _made(self, topic: str, what: str) -> Any:
         message = self._last.get(topic) or self._kinds.get(topic, self._text)()
         if what == "nan":
             (message.data if topic == "commands" else message.position)[0] = math.nan

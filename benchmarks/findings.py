@@ -39,7 +39,7 @@ from scipy.stats import spearmanr
 from robo_eval.analysis.aiq import Space, around, mccp
 from robo_eval.analysis.aiq.complexity import Variant
 from robo_eval.core.errors import RoboEvalError
-from robo_eval.study.agreement import Agreement, agreement, agreement_within
+from robo_eval.study.agreement import Concordance, agreement, agreement_within
 from robo_eval.study.outcome import Outcome, resampled_spaces
 from robo_eval.study.run import Study
 
@@ -319,7 +319,7 @@ def of_levels(read: Read, again: Read | None) -> list[Finding]:
     return found
 
 
-def correlations(found: dict[str, Agreement]) -> str:
+def correlations(found: dict[str, Concordance]) -> str:
     """Of complexity and dissimilarity, in words."""
     return "; ".join(
         f"{name}: Spearman {one.spearman:.2f}, Pearson {one.pearson:.2f} (n = {one.n})"

@@ -120,7 +120,7 @@ def _records(count: int, last: dict[str, tuple[int, str]]) -> Iterator[Any]:
         )  # fmt: skip
 
 
-def _kinds() -> Any:  # noqa: ANN401 - of either version
+def _kinds() -> Any:
     if IS_OLD:
         from robo_eval_incidents.bodies import BODIES  # type: ignore[import-not-found]
 
@@ -130,7 +130,7 @@ def _kinds() -> Any:  # noqa: ANN401 - of either version
     return KINDS
 
 
-def _via(word: str) -> Any:  # noqa: ANN401 - of either version
+def _via(word: str) -> Any:
     if IS_OLD:
         from robo_eval_incidents.taxonomy import Via  # type: ignore[import-not-found]
 

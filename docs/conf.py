@@ -20,14 +20,14 @@ html_css_files = ["tables.css"]
 html_show_copyright = False
 
 
-def name_files_outside(_app: Any, _page: str, source: list[str]) -> None:  # noqa: ANN401
+def name_files_outside(_app: Any, _page: str, source: list[str]) -> None:
     """Name, instead of link, the files that are in the repository but not in these pages."""
     link = r"(?<!!)\[([^\]]+)\]\(\.\./([^)\s]+)\)"
     source[0] = re.sub(link, r"\1 (`\2`)", source[0])
 
 
 def double_backticks(
-    _app: Any,  # noqa: ANN401
+    _app: Any,
     _what: str,
     _name: str,
     _object: object,
@@ -38,7 +38,7 @@ def double_backticks(
     lines[:] = [re.sub(r"(?<!`)`([^`]+)`(?!`)", r"``\1``", line) for line in lines]
 
 
-def setup(app: Any) -> None:  # noqa: ANN401
+def setup(app: Any) -> None:
     """Connect the two rewritings; before napoleon, which reads the sections of docstrings."""
     app.connect("source-read", name_files_outside)
     app.connect("autodoc-process-docstring", double_backticks, priority=400)

@@ -97,7 +97,7 @@ def invented_study() -> Callable[..., Any]:
     """
     import numpy as np
 
-    from robo_eval.study.outcome import Measured, outcome_of
+    from robo_eval.study.outcome import StudyNumbers, outcome_of
     from robo_eval.study.suite import Suite
 
     def made(names: Sequence[str], *, trainings: int = 3, seed: int = 5) -> Any:
@@ -111,7 +111,7 @@ def invented_study() -> Callable[..., Any]:
         rng = np.random.default_rng(seed)
         count, policies = len(names), 60
         sizes = rng.integers(20, 3000, policies).astype(float)
-        measured = Measured(
+        measured = StudyNumbers(
             tests=list(names),
             experts=["balancer"] * count,
             expert_performances=[np.ones(3)] * count,

@@ -126,7 +126,7 @@ def _own(example: Recording) -> dict[str, Any]:
 
 
 def simulated(
-    env: Any,  # noqa: ANN401
+    env: Any,
     task: TaskSpec,
     policy: str,
     seed: int,

@@ -20,7 +20,7 @@ class Watchful:
         **kwargs: Its keywords.
     """
 
-    def __init__(self, name: str, **kwargs: Any) -> None:  # noqa: ANN401 - of any agent
+    def __init__(self, name: str, **kwargs: Any) -> None:
         self.agent = make_agent(name, **kwargs)
 
     def begin_trial(self) -> None:
@@ -32,7 +32,7 @@ class Watchful:
         self.agent.reset()
         self.ticks = 0
 
-    def act(self, observation: Any) -> Any:  # noqa: ANN401 - of any space
+    def act(self, observation: Any) -> Any:
         """What the other agent does."""
         self.ticks += 1
         return self.agent.act(observation)

@@ -17,7 +17,7 @@ from sqlalchemy import select
 from robo_eval.core import door
 from robo_eval.core.canonical import canonical_json
 from robo_eval.core.errors import InputError, MissingExtraError, pip_install
-from robo_eval.log.chain import GENESIS, Link
+from robo_eval.log.chain import GENESIS, ChainLink
 from robo_eval.log.files import explained, write_atomically
 from robo_eval.log.signing import fingerprint, signed
 from robo_eval_incidents.log import IncidentLog, heads_of
@@ -70,7 +70,7 @@ class Checkpoint:
         return found
 
     @property
-    def heads(self) -> dict[str, Link]:
+    def heads(self) -> dict[str, ChainLink]:
         """How far each station had got: number and digest of its newest record."""
         return heads_stated(self.values["heads"])
 
@@ -104,12 +104,12 @@ class Checkpoint:
         return []
 
 
-def plain_heads(heads: Mapping[str, Link]) -> dict[str, dict[str, Any]]:
+def plain_heads(heads: Mapping[str, ChainLink]) -> dict[str, dict[str, Any]]:
     """Number and digest of the newest record of each station, as JSON has them."""
     return {name: head._asdict() for name, head in heads.items()}
 
 
-def heads_stated(values: Mapping[str, Any]) -> dict[str, Link]:
+def heads_stated(values: Mapping[str, Any]) -> dict[str, ChainLink]:
     """Number and digest of the newest record of each station, of `plain_heads`.
 
     Raises:
@@ -121,11 +121,11 @@ def heads_stated(values: Mapping[str, Any]) -> dict[str, Link]:
         is_number = type(sequence) is int and 1 <= sequence <= LATEST_NS
         if not (is_number and isinstance(sha256, str)):
             raise ValueError(f"heads of {name!r:.70} are not a number and a digest")
-        found[name] = Link(sequence, sha256)
+        found[name] = ChainLink(sequence, sha256)
     return found
 
 
-def merkle_root(heads: Mapping[str, Link]) -> str:
+def merkle_root(heads: Mapping[str, ChainLink]) -> str:
     """Root of the Merkle tree over the newest records of all stations, by their names.
 
     Args:
@@ -351,7 +351,7 @@ def check_stamp(checkpoint: Checkpoint) -> StampCheck | None:
     return StampCheck(time=response.tst_info.gen_time.isoformat(), problem=None)
 
 
-def _stamp_problem(response: Any, content: str) -> str | None:  # noqa: ANN401 - untyped library
+def _stamp_problem(response: Any, content: str) -> str | None:
     if response.status not in (0, 1):
         return f"was refused with status {response.status}"
     imprint = response.tst_info.message_imprint
@@ -361,7 +361,7 @@ def _stamp_problem(response: Any, content: str) -> str | None:  # noqa: ANN401 -
     return None
 
 
-def _client() -> Any:  # noqa: ANN401 - a module
+def _client() -> Any:
     try:
         import rfc3161_client
     except ImportError as err:

@@ -76,7 +76,7 @@ def label_of(model: type[BaseModel], name: str) -> str:
     return model.model_fields[name].title or spoken(name)
 
 
-def _shown(body: BaseModel, name: str, value: Any) -> tuple[str, int | None, int | None]:  # noqa: ANN401
+def _shown(body: BaseModel, name: str, value: Any) -> tuple[str, int | None, int | None]:
     form = form_of(type(body).model_fields[name])
     if name == "happened_ns" and isinstance(body, Report) and body.until_ns is not None:
         return shown_span(value, body.until_ns), value, body.until_ns

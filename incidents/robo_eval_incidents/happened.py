@@ -299,7 +299,7 @@ def _begins_anew(group: list[Occurrence], each: Occurrence, armed_ns: Sequence[i
     return is_again or was_armed or each.time_ns - last_ns > WINDOW_NS
 
 
-def _topics(reader: Any, *ends: str) -> list[str] | None:  # noqa: ANN401 - the library's reader
+def _topics(reader: Any, *ends: str) -> list[str] | None:
     """Names of topics with these ends; None for all, in a file without an index."""
     summary = reader.get_summary()
     if summary is None or not summary.chunk_indexes:

@@ -774,7 +774,7 @@ def _about_totals(kind: _Kind, *totals: LoggedTime, what: str = "") -> Finding:
     return _about(kind, totals[-1], within=what, named=named)
 
 
-def _about(kind: _Kind, one: LoggedTime, **more: Any) -> Finding:  # noqa: ANN401 - its fields
+def _about(kind: _Kind, one: LoggedTime, **more: Any) -> Finding:
     return Finding(
         kind=kind,
         robot=one.robot,

@@ -112,7 +112,7 @@ _Days = Annotated[int, Field(ge=0, le=36_600)]
 _Measured = Annotated[float, Field(ge=0.0, le=1e6)]
 
 
-def said(label: str, default: Any = ..., *, help: str = "") -> Any:  # noqa: A002, ANN401
+def said(label: str, default: Any = ..., *, help: str = "") -> Any:  # noqa: A002
     """A field as people know it.
 
     Args:
@@ -136,7 +136,7 @@ class Body(Section):
     """Who records it on the page and by a program; None for what neither takes."""
 
     @classmethod
-    def __pydantic_init_subclass__(cls, **_more: Any) -> None:  # noqa: ANN401
+    def __pydantic_init_subclass__(cls, **_more: Any) -> None:
         """Every class that names its kind is one."""
         if "kind" in vars(cls):
             KINDS[cls.kind] = cls
@@ -655,7 +655,7 @@ def _private(model: type[BaseModel]) -> dict[str, type[BaseModel] | None]:
     return found
 
 
-def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:  # noqa: ANN401 - a type hint
+def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     for inner in get_args(annotation):
@@ -685,7 +685,7 @@ _TEXT: Final = Form(lambda text, _now_ns: text)
 _WORD: Final = Form(_word_of, spoken, "choice")
 
 
-def _is_word(annotation: Any) -> bool:  # noqa: ANN401 - a type hint
+def _is_word(annotation: Any) -> bool:
     is_one = isinstance(annotation, type) and issubclass(annotation, Word | Side)
     return is_one or get_origin(annotation) is Literal
 
@@ -695,7 +695,7 @@ def times_of(text: str, now_ns: int | None = None) -> dict[str, int | None]:
     return dict(zip(("happened_ns", "until_ns"), span_of(text, now_ns), strict=True))
 
 
-def section_of(model: type[_Model], values: Any, where: str = "") -> _Model:  # noqa: ANN401
+def section_of(model: type[_Model], values: Any, where: str = "") -> _Model:
     """A section made of values from outside.
 
     Args:

@@ -19,7 +19,7 @@ from sqlalchemy import Connection, bindparam, or_, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from robo_eval.core.errors import InputError
-from robo_eval.log.chain import GENESIS, Link
+from robo_eval.log.chain import GENESIS, ChainLink
 from robo_eval.log.provenance import software
 from robo_eval.log.sql import Database, chunks, create, is_url, text_of
 from robo_eval_incidents import redaction
@@ -309,7 +309,7 @@ class IncidentLog:
         self._known = new
         return record
 
-    def _hold(self, driver: Any, station: str, subjects: Sequence[str]) -> None:  # noqa: ANN401
+    def _hold(self, driver: Any, station: str, subjects: Sequence[str]) -> None:
         """Let nobody else write to this chain, or about the same, until the transaction ends.
 
         There is no row to lock of a station's first record, or of an incident: two that check at
@@ -319,14 +319,14 @@ class IncidentLog:
             for name in (f"station {station}", *subjects):
                 driver.execute(self._statements.hold, {"name": name})
 
-    def _told_of(self, driver: Any, entry: _Entry) -> list[Record]:  # noqa: ANN401
+    def _told_of(self, driver: Any, entry: _Entry) -> list[Record]:
         """All that is recorded of what an entry is about, and what has its id."""
         subjects = list(entry.subjects)
         names = {"id": entry.record_id, "one": subjects[0], "other": subjects[-1]}
         rows = driver.execute(self._statements.told_of, names).fetchall()
         return [record_of(content, texts, where=self.name) for content, texts in rows]
 
-    def _head(self, driver: Any, known: _Head | None) -> _Head | None:  # noqa: ANN401
+    def _head(self, driver: Any, known: _Head | None) -> _Head | None:
         """The newest record of this chain, and that it is what was known."""
         row = driver.execute(self._statements.read_head, {"station": self.station}).fetchone()
         if row is None or (known is not None and known[:2] == row):
@@ -338,7 +338,7 @@ class IncidentLog:
 
     def _put(
         self,
-        driver: Any,  # noqa: ANN401 - of either driver
+        driver: Any,
         head: _Head | None,
         entry: _Entry,
         after: tuple[str, ...] = (),
@@ -390,7 +390,7 @@ class IncidentLog:
 
     # Reading -----------------------------------------------------------------------------------
 
-    def heads(self) -> dict[str, Link]:
+    def heads(self) -> dict[str, ChainLink]:
         """How far each station has got, by name."""
         with self.database.reading() as connection:
             return heads_of(connection)
@@ -507,7 +507,7 @@ class _Statements:
     """What is run for every record, compiled once."""
 
     def __init__(self, *, is_server: bool) -> None:
-        def compiled(statement: Any) -> str:  # noqa: ANN401 - of any kind
+        def compiled(statement: Any) -> str:
             return text_of(statement, is_server=is_server)
 
         station = STATIONS.c.station == bindparam("station")
@@ -648,10 +648,10 @@ def records_of(
     return found
 
 
-def heads_of(connection: Connection) -> dict[str, Link]:
+def heads_of(connection: Connection) -> dict[str, ChainLink]:
     """How far each station has got, by name."""
     rows = connection.execute(select(STATIONS).order_by(STATIONS.c.station))
-    return {station: Link(sequence, sha256) for station, sequence, sha256 in rows}
+    return {station: ChainLink(sequence, sha256) for station, sequence, sha256 in rows}
 
 
 def row_of(record: Record, content: str, texts: str | None) -> Row:

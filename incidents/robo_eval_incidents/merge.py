@@ -16,7 +16,7 @@ from sqlalchemy import select
 from robo_eval.core import door
 from robo_eval.core.canonical import canonical_json, file_digest
 from robo_eval.core.errors import InputError
-from robo_eval.log.chain import START, Link, break_before
+from robo_eval.log.chain import START, ChainLink, break_before
 from robo_eval.log.files import appearing, explained
 from robo_eval.log.sql import is_url
 from robo_eval_incidents.checkpoint import heads_stated, plain_heads
@@ -145,7 +145,7 @@ def _merge_export(path: Path, into: IncidentLog) -> Merged:
     return _Merge(into=into, name=str(path), folder=path.parent, stated=stated).run(lines)
 
 
-def _stated(path: Path, lines: Iterator[_Line]) -> dict[str, Link]:
+def _stated(path: Path, lines: Iterator[_Line]) -> dict[str, ChainLink]:
     """How far each station had got, by the first line of an export.
 
     Raises:
@@ -177,7 +177,7 @@ def _is_export(path: Path) -> bool:
 
 
 def _contents(
-    log: IncidentLog, stated: Mapping[str, Link], known: Mapping[str, Link]
+    log: IncidentLog, stated: Mapping[str, ChainLink], known: Mapping[str, ChainLink]
 ) -> Iterator[_Line]:
     """Records of a log from the newest one that both have."""
     for station, (last, _) in stated.items():
@@ -216,9 +216,9 @@ class _Chain:
     """
 
     name: str
-    stated: Link | None
-    here: Link
-    last: Link | None = None
+    stated: ChainLink | None
+    here: ChainLink
+    last: ChainLink | None = None
     new: tuple[Record, Row] | None = None
     problem: InputError | None = None
 
@@ -237,7 +237,7 @@ class _Merge:
     into: IncidentLog
     name: str
     folder: Path | None
-    stated: Mapping[str, Link]
+    stated: Mapping[str, ChainLink]
     merged: Merged = field(default_factory=Merged)
     waiting: list[tuple[Record, Row]] = field(default_factory=list)
     """New records of a station that are sound: the next one, or the source, states their digest."""
@@ -285,7 +285,7 @@ class _Merge:
         if chain.problem is not None:
             chain.new = None  # what nothing has confirmed may be what was changed
             return
-        chain.last = Link(record.sequence, row["sha256"])
+        chain.last = ChainLink(record.sequence, row["sha256"])
         if record.sequence > chain.here.sequence:
             self._confirm(chain)
             chain.new = (record, row)
@@ -304,7 +304,7 @@ class _Merge:
                     f"{where}: the records of station {chain.name} before it are not here; merge"
                     " those first"
                 )
-            last = Link(record.sequence - 1, stored)
+            last = ChainLink(record.sequence - 1, stored)
         match break_before(last or START, record.sequence, record.previous_sha256):
             case None:
                 return None

@@ -266,7 +266,7 @@ def notify(
 class _NoRedirect(HTTPRedirectHandler):
     """What is sent goes to the address that was named, and to no other."""
 
-    def redirect_request(self, *_: Any) -> None:  # noqa: ANN401 - as the library calls it
+    def redirect_request(self, *_: Any) -> None:
         """No request in its place."""
         return
 

@@ -18,7 +18,7 @@ from robo_eval.core.episode import Episode
 from robo_eval.core.errors import InputError
 from robo_eval.core.plan import parse_plan
 from robo_eval.core.wording import counted
-from robo_eval.log.chain import Link, break_before
+from robo_eval.log.chain import ChainLink, break_before
 from robo_eval.log.files import explained
 from robo_eval.log.rows import episode_of
 from robo_eval.log.signing import fingerprint, is_signed
@@ -188,7 +188,7 @@ class _Checking:
 
     def _check_records(self, records: list[Record], incident: Incident) -> None:
         stated = self._statement.get("incident_id")
-        last: dict[str, Link] = {}
+        last: dict[str, ChainLink] = {}
         for record in records:
             if record.incident_id != stated:
                 self._problem(RECORDS, f"{record.name} is of another incident")
@@ -199,7 +199,7 @@ class _Checking:
                 before, record.sequence, record.previous_sha256
             ):  # fmt: skip
                 self._problem(RECORDS, f"{record.name} does not follow the record before it")
-            last[record.station] = Link(record.sequence, content_digest(record.content()))
+            last[record.station] = ChainLink(record.sequence, content_digest(record.content()))
             for path in record.gone:
                 self.notes.append(f"{record.name}: {path} was taken out of the log")
         stands = stands_of(incident)

@@ -17,7 +17,7 @@ from robo_eval.core.errors import InputError
 from robo_eval.core.kinds import Side
 from robo_eval.core.wording import counted
 from robo_eval.log import evidence as noted
-from robo_eval.log.incident_log import Recorded
+from robo_eval.log.incident_log import LoggedIncidents
 from robo_eval_incidents.hours import shifts
 from robo_eval_incidents.kinds import (
     Correction,
@@ -38,7 +38,7 @@ _TELLING: Final = tuple(one.kind for one in (Report, Correction, Reclassificatio
 """Kinds of records that decide which incidents there are, and how bad they count."""
 
 
-def read_incidents(path: Path) -> Recorded:
+def read_incidents(path: Path) -> LoggedIncidents:
     """The incidents of a log as evidence of a trial.
 
     All incidents of physical sides count, drafts included, at the severity `counted_severity` has;
@@ -58,7 +58,7 @@ def read_incidents(path: Path) -> Recorded:
     with open_log(path, read_only=True) as log:
         sides |= {shift.side for shift in shifts(log)}
     silent = tuple(side for side in noted.PHYSICAL if Side(side) not in sides)
-    return Recorded(
+    return LoggedIncidents(
         incidents=None if len(silent) == len(noted.PHYSICAL) else _noted(known),
         silent=silent,
         sha256=_digest(told) if told else None,

@@ -287,7 +287,7 @@ class LoggedTime:
 _TIME: Final = TypeAdapter(LoggedTime)
 
 
-def known_ns(row: Any) -> int | None:  # noqa: ANN401 - a row of the table as well
+def known_ns(row: Any) -> int | None:
     """How long a total is; None if nobody said.
 
     Logs of older programs have 0 where only kilometres were given: nobody drives in no time.

@@ -369,7 +369,7 @@ def _no_constant(name: str) -> float:
     raise ValueError(f"{name} is not a number")
 
 
-def _read(column: str, text: str) -> Any:  # noqa: ANN401 - as the model takes it
+def _read(column: str, text: str) -> Any:
     """What a cell holds, where it is a list in one text."""
     if column in ("quantities", "answers", "injuries"):
         return form_of(Report.model_fields[column]).read(text, 0)

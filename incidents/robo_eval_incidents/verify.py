@@ -25,7 +25,7 @@ from robo_eval.core.canonical import file_digest
 from robo_eval.core.errors import InputError, MissingExtraError
 from robo_eval.core.names import person_key
 from robo_eval.core.wording import counted
-from robo_eval.log.chain import START, Link, break_text
+from robo_eval.log.chain import START, ChainLink, break_text
 from robo_eval.log.files import may_others
 from robo_eval.log.signing import default_key
 from robo_eval.log.sql import create_tables, text_of
@@ -237,7 +237,7 @@ class _Check:
     """What the checkpoints that were looked at say."""
     kept: list[Kept] = field(default_factory=list)
     count: int = 0
-    last: dict[str, Link] = field(default_factory=dict)
+    last: dict[str, ChainLink] = field(default_factory=dict)
     """The newest record of each station."""
     wanted: dict[tuple[str, int], str] = field(default_factory=dict)
     """Records that checkpoints name, by station and number, with the digests they have here."""
@@ -330,7 +330,7 @@ class _Check:
         except InputError as err:
             self.problem(str(err), number)
             # What follows it, or is about it, is not to blame.
-            self.last[station] = Link(sequence, digest)
+            self.last[station] = ChainLink(sequence, digest)
             if kind == Report.kind:
                 self.reports.add(record_id)
             return
@@ -341,7 +341,7 @@ class _Check:
         last = self.last.get(station, START)
         if broken := break_text(last, sequence, record.previous_sha256, "record"):
             self.problem(f"{name}: {broken}", number)
-        self.last[station] = Link(sequence, digest)
+        self.last[station] = ChainLink(sequence, digest)
         if (station, sequence) in self.wanted:
             self.wanted[station, sequence] = digest
         self.steps += bool(record.clock_step_ns)
@@ -394,7 +394,7 @@ class _Check:
         heads = {}
         for name, *head in connection.execute(select(STATIONS)):
             if type(name) is str and type(head[0]) is int:
-                heads[name] = Link(*head)
+                heads[name] = ChainLink(*head)
             else:
                 self.problem(f"station {name!s:.70}: has cells that are neither text nor number")
         for name in sorted(heads.keys() | self.last.keys()):

@@ -137,7 +137,7 @@ class ConfinedPolicy:
             self._made()
         self._ask("the policy was not reset", self._limit_s, "reset", seed)
 
-    def act(self, observation: Any) -> Any:  # noqa: ANN401 - any Gymnasium space is allowed
+    def act(self, observation: Any) -> Any:
         """The action for this observation.
 
         Raises:
@@ -190,7 +190,7 @@ class ConfinedPolicy:
         digest: str = self._ask("the policy was not made", limit_s, "digest", None)
         return digest
 
-    def _ask(self, problem: str, limit_s: float, what: str, given: object) -> Any:  # noqa: ANN401
+    def _ask(self, problem: str, limit_s: float, what: str, given: object) -> Any:
         if self._process is None:
             raise PolicyError("the policy's process has ended; the next reset starts it again")
         self._process.tell((what, given))

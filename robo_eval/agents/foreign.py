@@ -23,7 +23,7 @@ class Wrapped:
     def reset(self, *, seed: int | None = None) -> None:
         """Nothing is kept from one episode to the next."""
 
-    def act(self, observation: Any) -> Any:  # noqa: ANN401 - any Gymnasium space is allowed
+    def act(self, observation: Any) -> Any:
         """What the function answers; of a pair, as Stable-Baselines3 gives it, the first."""
         answer = self._act(observation)
         return answer[0] if isinstance(answer, tuple) else answer

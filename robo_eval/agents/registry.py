@@ -75,7 +75,7 @@ def agent_names() -> list[str]:
     return sorted({*_modules(), *_REGISTERED})
 
 
-def make_agent(name: str, /, **kwargs: Any) -> Policy:  # noqa: ANN401 - keywords of the agent
+def make_agent(name: str, /, **kwargs: Any) -> Policy:
     """Build a registered agent.
 
     Args:
@@ -173,7 +173,7 @@ def callable_at(factory: str, where: str) -> Callable[..., Any]:
     return called
 
 
-def _own(holder: Any) -> list[str]:  # noqa: ANN401 - a module or a class
+def _own(holder: Any) -> list[str]:
     """What a module or class offers to be called, without what a module only imports."""
     public = [name for name in dir(holder) if not name.startswith("_")]
     named = [name for name in public if callable(getattr(holder, name))]
@@ -182,7 +182,7 @@ def _own(holder: Any) -> list[str]:  # noqa: ANN401 - a module or a class
     return own or named or public
 
 
-def _import(module_name: str, where: str) -> Any:  # noqa: ANN401 - a module
+def _import(module_name: str, where: str) -> Any:
     folder = str(Path.cwd())
     if not {"", folder} & set(sys.path):
         # Last, so that a file of the current folder never hides an installed package.
@@ -200,7 +200,7 @@ def _import(module_name: str, where: str) -> Any:  # noqa: ANN401 - a module
             ) from err
 
 
-def _call(factory: Callable[..., Any], keywords: dict[str, Any], where: str) -> Any:  # noqa: ANN401
+def _call(factory: Callable[..., Any], keywords: dict[str, Any], where: str) -> Any:
     try:
         signature = inspect.signature(factory)
     except (TypeError, ValueError):  # some compiled callables do not tell

@@ -107,7 +107,7 @@ class RemotePolicy:
         self._reopen()
         self._link.ask("reset", "ready", seed=number, tried=self.is_tried)
 
-    def act(self, observation: Any) -> Any:  # noqa: ANN401 - any Gymnasium space is allowed
+    def act(self, observation: Any) -> Any:
         """The next action of the chunk; when it is used up, the policy is asked for another.
 
         Raises:
@@ -163,7 +163,7 @@ class RemotePolicy:
         """How long the requests since the last `reset` took, unit in the name."""
         return self.latency.as_measures()
 
-    def _ask(self, observation: Any) -> list[Any]:  # noqa: ANN401
+    def _ask(self, observation: Any) -> list[Any]:
         begin_s = time.monotonic()
         answer = self._link.ask("act", "actions", value=observation)
         round_trip_s = time.monotonic() - begin_s
@@ -266,7 +266,7 @@ class _Link:
             self.close()
             raise
 
-    def ask(self, kind: str, expected: str, **fields: Any) -> dict[str, Any]:  # noqa: ANN401
+    def ask(self, kind: str, expected: str, **fields: Any) -> dict[str, Any]:
         """Send a message and wait for its answer; `value` among the fields goes as bytes."""
         if not self.is_open:
             raise LinkLostError(
@@ -329,7 +329,7 @@ class _Link:
 
 def _connect(
     opened: contextlib.ExitStack, url: str, timeout_s: float, start_timeout_s: float
-) -> Any:  # noqa: ANN401 - a ClientConnection of a package that may be missing
+) -> Any:
     """A connection that `opened` closes."""
     from websockets.exceptions import InvalidStatus, InvalidURI, WebSocketException
     from websockets.sync.client import connect

@@ -113,7 +113,7 @@ class PolicyServer:
             time.sleep(0.02)
         return not self._connections
 
-    def _admit(self, connection: Any, request: Any) -> Any:  # noqa: ANN401 - the library's
+    def _admit(self, connection: Any, request: Any) -> Any:
         """Refuse a request that does not show the token, before anything else is read."""
         if self._token is None:
             return None
@@ -123,7 +123,7 @@ class PolicyServer:
             return None
         return connection.respond(HTTPStatus.UNAUTHORIZED, "another token is wanted\n")
 
-    def _handle(self, connection: Any) -> None:  # noqa: ANN401 - a ServerConnection
+    def _handle(self, connection: Any) -> None:
         from websockets.exceptions import ConnectionClosed
 
         self._connections.add(connection)
@@ -171,7 +171,7 @@ def _say_nothing(line: str) -> None:
     del line
 
 
-def _library() -> Any:  # noqa: ANN401 - a function of a package that may be missing
+def _library() -> Any:
     try:
         from websockets.sync.server import serve
     except ImportError as err:

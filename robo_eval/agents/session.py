@@ -150,7 +150,7 @@ class Session:
             return encode({"type": "ready", "id": number})
         return encode({"type": "declared", "id": number, "said": checked_declaration(answer)})
 
-    def _act(self, policy: Policy, observation: Any) -> list[Any]:  # noqa: ANN401 - any space
+    def _act(self, policy: Policy, observation: Any) -> list[Any]:
         chunk: Final = self._hello["chunk"]
         act_chunk = getattr(policy, "act_chunk", None)
         if not callable(act_chunk):

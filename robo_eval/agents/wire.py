@@ -243,7 +243,7 @@ class _Blob:
         return array
 
 
-def _unpacked(form: object, blob: _Blob, depth: int) -> Any:  # noqa: ANN401 - any space
+def _unpacked(form: object, blob: _Blob, depth: int) -> Any:
     if depth > _MAX_DEPTH:
         raise InputError(f"a value is nested more than {_MAX_DEPTH} deep")
     if isinstance(form, list):
@@ -258,7 +258,7 @@ def _unpacked(form: object, blob: _Blob, depth: int) -> Any:  # noqa: ANN401 - a
     return _unpacked_form(str(kind), inner, blob, depth + 1)
 
 
-def _unpacked_form(kind: str, inner: object, blob: _Blob, depth: int) -> Any:  # noqa: ANN401
+def _unpacked_form(kind: str, inner: object, blob: _Blob, depth: int) -> Any:
     if kind == "array":
         return blob.take(inner)
     if kind == "number":

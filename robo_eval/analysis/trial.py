@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from robo_eval.core.schedule import episodes_in
-from robo_eval.log.chain import START, Link, break_text
+from robo_eval.log.chain import START, ChainLink, break_text
 from robo_eval.metrics.config import MetricConfig
 
 if TYPE_CHECKING:
@@ -213,7 +213,7 @@ def log_problem(trial: TrialDirectory) -> str | None:
             problem = _row_problem(chain, cells, last, trial.plan_digest)
             if problem:
                 return problem
-            last = Link(chain["sequence"], str(chain["row_sha256"]))
+            last = ChainLink(chain["sequence"], str(chain["row_sha256"]))
             if last.sequence == manifest.rows and last.sha256 != manifest.head:
                 return f"row {manifest.rows} is not the one whose digest manifest.json holds"
     count = last.sequence
@@ -225,7 +225,7 @@ def log_problem(trial: TrialDirectory) -> str | None:
 
 
 def _row_problem(
-    chain: dict[str, Any], cells: dict[str, Any], last: Link, plan_digest: str
+    chain: dict[str, Any], cells: dict[str, Any], last: ChainLink, plan_digest: str
 ) -> str | None:
     from robo_eval.log.rows import ROW_FORM, stored_digest
 

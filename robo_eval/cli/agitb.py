@@ -147,7 +147,7 @@ def agitb(
         )
 
 
-def _model(model: str) -> Any:  # noqa: ANN401 - a class, or compiled models
+def _model(model: str) -> Any:
 
     if model.endswith(".so"):
         from robo_eval.analysis.agitb.compiled import shared_library
@@ -168,7 +168,7 @@ def _fed(recorded: Path | None, period_s: float) -> tuple[dict[str, Any], list[t
     """Where inputs come from other than from chance, and what is to be known of it."""
     if recorded is None:
         return {}, []
-    from robo_eval.analysis.agitb.recorded import Recorded, encoded
+    from robo_eval.analysis.agitb.recorded import RecordedSequences, encoded
     from robo_eval.log.signals import sampled_signals
 
     sampled = sampled_signals(recorded, period_s)
@@ -181,7 +181,7 @@ def _fed(recorded: Path | None, period_s: float) -> tuple[dict[str, Any], list[t
         ("Samples", f"{len(inputs)}, one every {period_s:g} s; {some} with a bit"),
         *((f"Bit {bit}", text) for bit, text in enumerate(bits)),
     ]
-    return {"streams": partial(Recorded, inputs=inputs)}, facts
+    return {"streams": partial(RecordedSequences, inputs=inputs)}, facts
 
 
 def _say_missing(model: str, missing: str | None, *, json: bool) -> None:

@@ -76,13 +76,13 @@ GROUPS: Final[Table] = {
 }
 
 
-class _Verbs(VerbGroup):
+class _MainVerbs(VerbGroup):
     TABLE = GROUPS
 
 
 app = typer.Typer(
     name="robo-eval",
-    cls=_Verbs,
+    cls=_MainVerbs,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -181,7 +181,7 @@ def _outcome(err: BaseException) -> tuple[str | None, int]:
     return (None, _UNREAD) if isinstance(err, BrokenPipeError) else _meaning_of(err)
 
 
-def _usage(err: Any) -> str | None:  # noqa: ANN401 - a `_USAGE`
+def _usage(err: Any) -> str | None:
     """What is wrong with the words of a command; help stands for a command without any."""
     if type(err).__name__ == "NoArgsIsHelpError":
         err.show()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from robo_eval.gates import Assessment, GateResult
     from robo_eval.gates.axes.anchors import Axis
     from robo_eval.gates.axes.progress import Progress
-    from robo_eval.gates.trial import Findings
+    from robo_eval.gates.trial import TrialFindings
     from robo_eval.log.directory import TrialDirectory
 
 
@@ -145,7 +145,7 @@ def _note(
 
 def _keep(
     trial: TrialDirectory,
-    found: Findings,
+    found: TrialFindings,
     profile: str,
     key: Path | None,
     *,
@@ -270,7 +270,7 @@ def _progress_row(name: str, found: Progress) -> tuple[str, ...]:
     return (name, *map(measured, shown), f"{found.steps:.3g}", *map(measured, bends))
 
 
-def _print_trial(findings: Findings, *, every: bool) -> None:
+def _print_trial(findings: TrialFindings, *, every: bool) -> None:
     """What is said of all policies together: the frontier and the checklist."""
     frontier, checklist = findings.frontier, findings.checklist
     say()

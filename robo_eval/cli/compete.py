@@ -27,8 +27,8 @@ _VERBS: Final[Table] = {
 }
 
 
-class _Verbs(VerbGroup):
+class _CompeteVerbs(VerbGroup):
     TABLE = _VERBS
 
 
-app = typer.Typer(cls=_Verbs, no_args_is_help=True)
+app = typer.Typer(cls=_CompeteVerbs, no_args_is_help=True)

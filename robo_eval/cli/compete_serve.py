@@ -100,7 +100,7 @@ def _begun(
     policies: Sequence[str],
     *,
     baselines: bool = True,
-    **where: Any,  # noqa: ANN401 - as `Serving` takes them
+    **where: Any,
 ) -> tuple[Serving, Mapping[str, str]]:
     """A server that listens already and has only to run, and the tokens of new teams."""
     from robo_eval.compete.players import enter_baselines, play_in_background

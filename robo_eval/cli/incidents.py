@@ -45,16 +45,16 @@ _VERBS: Final[Table] = {
 }
 
 
-class _Verbs(VerbGroup):
+class _IncidentVerbs(VerbGroup):
     TABLE = _VERBS
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - typer's click
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         for argument in args:
             check_text(argument, "an argument")
         return super().parse_args(ctx, args)
 
 
-app = typer.Typer(cls=_Verbs, no_args_is_help=True)
+app = typer.Typer(cls=_IncidentVerbs, no_args_is_help=True)
 
 
 @app.callback()

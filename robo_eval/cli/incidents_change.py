@@ -51,7 +51,7 @@ def _about(
     kind: type[Body],
     text: str,
     finish: Finish | None = None,
-    **how: Any,  # noqa: ANN401
+    **how: Any,
 ) -> Callable[..., None]:
     """A verb that records one kind about an incident."""
 

@@ -107,7 +107,7 @@ def verb(
     }
 
     def made(run: Callable[..., None]) -> Callable[..., None]:
-        def call(**given: Any) -> None:  # noqa: ANN401
+        def call(**given: Any) -> None:
             by, json = given.pop("by"), given.pop("json")
             where = Where(author(by, json=json), given.pop("log"), given.pop("station"), json)
             said = [{name: given.pop(name) for name in options}] if options else []
@@ -121,7 +121,7 @@ def verb(
 def option(
     kind: type[Body],
     name: str,
-    default: Any = ...,  # noqa: ANN401
+    default: Any = ...,
     *,
     is_argument: bool = False,
     is_list: bool = False,

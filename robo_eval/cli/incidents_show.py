@@ -63,7 +63,7 @@ def filtered(run: Callable[..., None]) -> Callable[..., None]:
     What is decorated takes first what they said; see `filter_of`.
     """
 
-    def call(**given: Any) -> None:  # noqa: ANN401
+    def call(**given: Any) -> None:
         run({name: given.pop(name) for name in _FILTER}, **given)
 
     return extended(run, call, 1, _FILTER)
@@ -89,7 +89,7 @@ def filter_of(given: Given) -> Filter:
     )
 
 
-def _words(words: type[StrEnum], name: str, given: list[str] | None) -> Any:  # noqa: ANN401
+def _words(words: type[StrEnum], name: str, given: list[str] | None) -> Any:
     for one in given or ():
         if one not in set(words):
             raise unknown_name(name, one, words)

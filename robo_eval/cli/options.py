@@ -28,7 +28,7 @@ def taking(record: type[Any], *names: str) -> Callable[[Callable[..., None]], Ca
     }
 
     def made(run: Callable[..., None]) -> Callable[..., None]:
-        def call(*own: Any, **given: Any) -> None:  # noqa: ANN401
+        def call(*own: Any, **given: Any) -> None:
             told = {name: given.pop(name) for name in options if name in given}
             run(record(**told), *own, **given)
 

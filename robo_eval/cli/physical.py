@@ -14,7 +14,7 @@ import typer
 
 from robo_eval.cli.blind import coded_errors
 from robo_eval.cli.output import quoted
-from robo_eval.cli.progress import Shown, episode_progress
+from robo_eval.cli.progress import ShownProgress, episode_progress
 from robo_eval.cli.view import print_view_problem
 from robo_eval.core import door
 from robo_eval.core.errors import (
@@ -169,7 +169,7 @@ def _need_person(config: RobotConfig, *, auto: bool) -> None:
 
 
 def _terminal(
-    plan: TrialPlan, config: RobotConfig, shown: Shown | None, *, auto: bool
+    plan: TrialPlan, config: RobotConfig, shown: ShownProgress | None, *, auto: bool
 ) -> Terminal | None:
     """Where the person at the robot sits; a twin has one only where the plan wants a verdict."""
     if auto or not sys.stdin.isatty():

@@ -15,7 +15,7 @@ from robo_eval.core.episode import Episode
 _LINE_EVERY_S: Final = 5.0
 
 
-class Shown:
+class ShownProgress:
     """What a runner tells about its progress.
 
     Args:
@@ -81,7 +81,7 @@ def episode_progress(
     planned: int | None = None,
     status: str = "",
     label: Callable[[Episode], str] | None = None,
-) -> Iterator[Shown | None]:
+) -> Iterator[ShownProgress | None]:
     """Shows episodes done, planned, and the time left; yields what a runner calls.
 
     Args:
@@ -101,7 +101,7 @@ def episode_progress(
 
 def _bar(
     title: str, planned: int | None, status: str, label: Callable[[Episode], str] | None
-) -> Iterator[Shown]:
+) -> Iterator[ShownProgress]:
     from rich.console import Console
 
     from robo_eval.cli.progress_screen import ProgressScreen
@@ -133,10 +133,10 @@ def _bar(
                 screen.live.transient = False
                 screen.start()
 
-        yield Shown(show, tell, aside)
+        yield ShownProgress(show, tell, aside)
 
 
-def _lines(title: str) -> Shown:
+def _lines(title: str) -> ShownProgress:
     started = time.monotonic()
     state = {"next": started + _LINE_EVERY_S}
 
@@ -148,4 +148,4 @@ def _lines(title: str) -> Shown:
             took = f"{now - started:.0f} s"
             typer.echo(f"{title}: {done}/{planned} episodes, {took}{again}", err=True)
 
-    return Shown(show)
+    return ShownProgress(show)

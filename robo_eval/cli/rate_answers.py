@@ -20,7 +20,7 @@ _UNSURE: Final = ("", "?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class RatedAnswer:
     """One verdict.
 
     Attributes:
@@ -42,7 +42,7 @@ class Answer:
         return InputError(f"{self.place}: {what}")
 
 
-def read_answers(source: str, milestones: Sequence[str]) -> list[Answer]:
+def read_answers(source: str, milestones: Sequence[str]) -> list[RatedAnswer]:
     """Read verdicts: CSV with a line of column names, or a JSON list of objects.
 
     Args:
@@ -81,7 +81,7 @@ def _csv_rows(data: bytes, path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         yield f"{path}: line {line}", dict(zip(header, map(str.strip, cells), strict=True))
 
 
-def _answer(place: str, cells: Mapping[str, Any], milestones: Sequence[str]) -> Answer:
+def _answer(place: str, cells: Mapping[str, Any], milestones: Sequence[str]) -> RatedAnswer:
     for key in cells:
         if key not in KEYS:
             raise InputError(f"{place}: {unknown_name('key', key, KEYS)}")
@@ -90,7 +90,7 @@ def _answer(place: str, cells: Mapping[str, Any], milestones: Sequence[str]) -> 
         raise InputError(f"{place}: needs a code or an episode_id")
     if "success" not in cells:
         raise InputError(f"{place}: success is missing; it is true, false, or null if unsure")
-    return Answer(
+    return RatedAnswer(
         place=place,
         episode=episode,
         success=_truth(place, "success", cells["success"]),

@@ -383,9 +383,9 @@ def _play_sides(
     how: PlayOptions,
     *,
     may_leave: bool,
-) -> tuple[list[Played], list[Left]]:
+) -> tuple[list[SidePlayed], list[Left]]:
     """Play each side, the robot first: its episodes say where the simulated ones start."""
-    played: list[Played] = []
+    played: list[SidePlayed] = []
     left: list[Left] = []
     for side in sorted(sides, key=lambda side: side is Side.SIM):
         try:
@@ -402,7 +402,7 @@ def _play_sides(
 
 
 def _as_json(
-    trial: TrialDirectory, played: Sequence[Played], left: Sequence[Left], page: Path | None
+    trial: TrialDirectory, played: Sequence[SidePlayed], left: Sequence[Left], page: Path | None
 ) -> dict[str, Any]:
     return {
         "trial": str(trial.path),
@@ -448,7 +448,7 @@ def _to_review(trial: TrialDirectory) -> Sequence[str]:
 
 
 def _print_played(
-    played: Sequence[Played],
+    played: Sequence[SidePlayed],
     summary: TrialSummary,
     blinding: Blinding,
     page: Path | None,
@@ -465,7 +465,7 @@ def _print_played(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Played:
+class SidePlayed:
     """What was played on one side.
 
     Attributes:
@@ -485,7 +485,7 @@ class Played:
     again: int = 0
 
     @classmethod
-    def of(cls, result: PhysicalResult | RunResult, where: str) -> Played:
+    def of(cls, result: PhysicalResult | RunResult, where: str) -> SidePlayed:
         """The same of how a run ended, and what it was played on."""
         return cls(
             planned=result.planned,
@@ -523,7 +523,7 @@ def _left(trial: TrialDirectory, side: Side, reason: str) -> Left:
     return Left(side=side, reason=reason, command=command)
 
 
-def _played_already(trial: TrialDirectory, side: Side) -> Played | None:
+def _played_already(trial: TrialDirectory, side: Side) -> SidePlayed | None:
     """A physical side on which nothing is left to do; None if something is, or may be."""
     from robo_eval.core.schedule import attempts_of, count_unscored, schedule
     from robo_eval.core.series import due
@@ -535,7 +535,7 @@ def _played_already(trial: TrialDirectory, side: Side) -> Played | None:
     if due(trial.plan, side, attempts):
         return None
     planned = schedule(trial.plan, side)
-    return Played(
+    return SidePlayed(
         planned=len(planned),
         unscored=count_unscored(planned, attempts),
         played=0,
@@ -546,15 +546,15 @@ def _played_already(trial: TrialDirectory, side: Side) -> Played | None:
 
 def _play_physical(
     trial: TrialDirectory, side: Side, how: PlayOptions, *, may_skip: bool
-) -> Played:
+) -> SidePlayed:
     """Play what is missing on a robot; with `may_skip` it is not needed if nothing is."""
     if may_skip and how.robot is None and (done := _played_already(trial, side)):
         return done
     operator = named_operator(trial.plan, how.operator, auto=how.auto)
-    return Played.of(*play_physical(trial, replace(how, operator=operator)))
+    return SidePlayed.of(*play_physical(trial, replace(how, operator=operator)))
 
 
-def _play_simulated(trial: TrialDirectory, how: PlayOptions) -> Played:
+def _play_simulated(trial: TrialDirectory, how: PlayOptions) -> SidePlayed:
     from robo_eval_sim.runner import default_jobs, run_simulated
 
     jobs = how.jobs if how.ray is not None else how.jobs or default_jobs()
@@ -568,7 +568,7 @@ def _play_simulated(trial: TrialDirectory, how: PlayOptions) -> Played:
             say=lambda line: typer.echo(line, err=True),
         )
     where = f"the cluster at {how.ray}" if how.ray is not None else counted(jobs or 1, "worker")
-    return Played.of(result, where)
+    return SidePlayed.of(result, where)
 
 
 def _partner_label(trial: TrialDirectory) -> Callable[[Episode], str]:
@@ -583,7 +583,7 @@ def _partner_label(trial: TrialDirectory) -> Callable[[Episode], str]:
     return label
 
 
-def _played(part: Played) -> str:
+def _played(part: SidePlayed) -> str:
     counts = f"{part.planned} planned, {part.unscored} without a score"
     if not part.played:
         return f"nothing is missing: {counts}"

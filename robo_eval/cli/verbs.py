@@ -25,11 +25,11 @@ class VerbGroup(TyperGroup):
 
     TABLE: ClassVar[Table]
 
-    def __init__(self, **attributes: Any) -> None:  # noqa: ANN401 - typer's click
+    def __init__(self, **attributes: Any) -> None:
         """Take what typer gives, and the verbs of the table."""
         super().__init__(**attributes | {"commands": _Verbs(self.TABLE)})
 
-    def format_commands(self, ctx: object, formatter: Any) -> None:  # noqa: ANN401 - typer's click
+    def format_commands(self, ctx: object, formatter: Any) -> None:
         """Write the verbs of each group, with what they do."""
         del ctx
         width = max(map(len, self.commands))

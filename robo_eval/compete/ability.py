@@ -18,7 +18,7 @@ from robo_eval.stats.resampling import T_FROM
 
 if TYPE_CHECKING:
     from robo_eval.compete.competition import Competition
-    from robo_eval.core.plan import Condition
+    from robo_eval.core.plan import PlannedCondition
 
 LEAST_PANEL: Final = 2
 """Baselines that say how difficult cells are, where the reference panel does not."""
@@ -137,7 +137,7 @@ def quotients_of(
     ]
 
 
-def _conditions(competition: Competition) -> dict[str, Condition]:
+def _conditions(competition: Competition) -> dict[str, PlannedCondition]:
     """What trials are of, by its key; controls are of the task as it is."""
     every = (novel or nominal for nominal, novel in cells_of(competition))
     return {one.key: one for one in every}

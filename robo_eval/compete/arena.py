@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, Final
 
-from robo_eval.compete.worlds import Answer, Asked, Job, enclosed, opened, work, work_far
+from robo_eval.compete.worlds import AskTimes, Job, JobResult, enclosed, opened, work, work_far
 from robo_eval.core.confined import Confined
 from robo_eval.core.errors import CheckFailedError, RoboEvalError, said
 from robo_eval.core.plan import TaskPlan
@@ -32,7 +32,7 @@ class WorldLostError(RoboEvalError):
     """A simulator process died or hung; what was played in it is given back."""
 
 
-class Reply(asyncio.Future[Answer]):
+class Reply(asyncio.Future[JobResult]):
     """What a process will answer.
 
     Attributes:
@@ -41,7 +41,7 @@ class Reply(asyncio.Future[Answer]):
 
     then: Callable[[], None] | None = None
 
-    def arrive(self, answer: Answer | None) -> None:
+    def arrive(self, answer: JobResult | None) -> None:
         """Be answered; None if the process has ended."""
         if self.done():
             return
@@ -89,7 +89,7 @@ class Hand(asyncio.Protocol):
     def __init__(self) -> None:
         self.rooms = 0
         self.is_alive = True
-        self.asked = Asked()
+        self.asked = AskTimes()
         self.ready = Reply()
         self._waiting: dict[int, Reply] = {0: self.ready}
         self._buffer = bytearray()
@@ -137,7 +137,7 @@ class Hand(asyncio.Protocol):
         """It says something."""
         self._buffer += data
         self._heard_s = time.monotonic()
-        for answer in opened(self._buffer, Answer):
+        for answer in opened(self._buffer, JobResult):
             self._waiting.pop(answer.number).arrive(answer)
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -18,8 +18,8 @@ from robo_eval.compete.ledger import (
     FILE,
     REVEAL,
     Attempt,
+    ChainRow,
     Ledger,
-    Played,
     Refusal,
     Turn,
     is_novel,
@@ -78,7 +78,7 @@ class Checked:
     differing_scores: list[tuple[str, str, float | None, float | None]] = field(
         default_factory=list
     )
-    candidates: list[tuple[str, TrialDraw, Played]] = field(default_factory=list, metadata=UNSAID)
+    candidates: list[tuple[str, TrialDraw, ChainRow]] = field(default_factory=list, metadata=UNSAID)
 
     def as_dict(self) -> dict[str, Any]:
         """The findings as JSON would have them."""
@@ -263,8 +263,8 @@ def _attempt(
         return
     runs, last = ledger.ended_runs(attempt.number), GENESIS
     forfeited: dict[int, dict[int, bool]] = {trial: {} for trial in {*range(len(drawn)), *runs}}
-    before: dict[tuple[int, int], Played] = {}
-    spoken: list[tuple[Played, Played | None]] = []
+    before: dict[tuple[int, int], ChainRow] = {}
+    spoken: list[tuple[ChainRow, ChainRow | None]] = []
     n_broken = 0
     for link in ledger.links(attempt.number):
         last = link.link.sha256
@@ -343,7 +343,7 @@ def _feedback(
     its: Competition,
     drawn: Sequence[TrialDraw],
     who: str,
-    spoken: Sequence[tuple[Played, Played | None]],
+    spoken: Sequence[tuple[ChainRow, ChainRow | None]],
 ) -> Iterator[tuple[str, str]]:
     """Whether teams were told no more of episodes that had just ended than they may, and the truth.
 
@@ -376,7 +376,7 @@ def _feedback(
 
 
 def _episode(
-    ledger: Ledger, trial: TrialDraw, attempt: Attempt, team: str, link: Played, found: Checked
+    ledger: Ledger, trial: TrialDraw, attempt: Attempt, team: str, link: ChainRow, found: Checked
 ) -> Iterator[tuple[str, str]]:
     found.episodes += 1
     who = f"{team}, attempt {attempt.attempt}"
@@ -414,7 +414,7 @@ def _board(ledger: Ledger) -> Iterator[str]:
             yield f"{team.name}: the numbers kept for the leaderboard do not follow from the log"
 
 
-def _others(candidates: list[tuple[str, TrialDraw, Played]]) -> Iterator[str]:
+def _others(candidates: list[tuple[str, TrialDraw, ChainRow]]) -> Iterator[str]:
     """What was played by other software than that at hand."""
     for column, here in (("software", software()), ("numerics", numerics())):
         others = sorted({str(link.content.get(column)) for _, _, link in candidates} - {here})
@@ -422,5 +422,5 @@ def _others(candidates: list[tuple[str, TrialDraw, Played]]) -> Iterator[str]:
             yield f"played with {', '.join(others)}, and checked with {here}"
 
 
-def _name(who: str, link: Played) -> str:
+def _name(who: str, link: ChainRow) -> str:
     return f"{who}, trial {link.trial}, episode {link.episode}"

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import BeforeValidator, Field, Strict, ValidationError, model_validator
 
 from robo_eval.core.errors import InputError, PlanError
-from robo_eval.core.plan import Condition, PolicyPlan, TaskPlan, TrialPlan, check_apart
+from robo_eval.core.plan import PlannedCondition, PolicyPlan, TaskPlan, TrialPlan, check_apart
 from robo_eval.core.task import known_task, unknown_in
 from robo_eval.core.trials import TrialsPlan
 from robo_eval.core.wording import counted
@@ -156,7 +156,7 @@ class Competition(Section):
             trials=self.trials if all(task.levels or task.axes for task in self.tasks) else None,
         )
 
-    def cells(self) -> Iterator[Condition]:
+    def cells(self) -> Iterator[PlannedCondition]:
         """Every task with each of its novelties, in the order of the file.
 
         Of a task without any it is the task itself.

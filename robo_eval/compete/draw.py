@@ -19,7 +19,7 @@ from robo_eval.compete.competition import Competition
 from robo_eval.core.canonical import canonical_json
 from robo_eval.core.kinds import Arm, Side
 from robo_eval.core.plain import UNSAID, plain
-from robo_eval.core.plan import Condition
+from robo_eval.core.plan import PlannedCondition
 from robo_eval.core.schedule import PlannedEpisode, condition_keywords
 from robo_eval.core.trials import InTrial
 
@@ -90,8 +90,8 @@ class TrialDraw:
     episodes: tuple[EpisodeDraw, ...]
     cell: str
     condition: Literal["system", "given"]
-    where: Condition = field(metadata=UNSAID)
-    nominal: Condition = field(metadata=UNSAID)
+    where: PlannedCondition = field(metadata=UNSAID)
+    nominal: PlannedCondition = field(metadata=UNSAID)
 
     def keywords_of(self, episode: int) -> dict[str, Any]:
         """Keywords of `gymnasium.make` for an episode, by its index."""
@@ -168,9 +168,9 @@ def draw(
     )
 
 
-def cells_of(competition: Competition) -> list[tuple[Condition, Condition | None]]:
+def cells_of(competition: Competition) -> list[tuple[PlannedCondition, PlannedCondition | None]]:
     """Of each trial of an attempt the usual world and the novel one, in the order of the file."""
-    cells: list[tuple[Condition, Condition | None]] = []
+    cells: list[tuple[PlannedCondition, PlannedCondition | None]] = []
     plan, novelties = competition.plan(), list(competition.cells())
     for index in range(len(competition.tasks)):
         nominal = plan.nominal(index)
@@ -187,8 +187,8 @@ def _trial(
     draws: _Draws,
     attempt: int,
     number: int,
-    nominal: Condition,
-    novel: Condition | None,
+    nominal: PlannedCondition,
+    novel: PlannedCondition | None,
 ) -> TrialDraw:
     trials, task = competition.trials, competition.tasks[nominal.task]
     low, high = trials.onset

@@ -34,7 +34,7 @@ from robo_eval.compete.messages import MOST_TRIALS, PROTOCOL, Hello, RefusedErro
 from robo_eval.compete.room import Room
 from robo_eval.compete.spaces import space_of
 from robo_eval.compete.times import measured, untold
-from robo_eval.compete.worlds import Setting, Start
+from robo_eval.compete.worlds import Start, TrialSetting
 from robo_eval.core.errors import RoboEvalError
 
 _LOG: Final = logging.getLogger(__name__)
@@ -291,13 +291,13 @@ class House:
             attempt=0, ordinal=0, team="", trial=trial, run=1, episode=0, due_ns=None, server=""
         )
 
-    def setting_of(self, turn: Turn) -> Setting:
+    def setting_of(self, turn: Turn) -> TrialSetting:
         """What the worlds of a trial are made of: as many for each trial of the competition."""
         trial = turn.trial
         kinds: list[Mapping[str, Any]] = [trial.nominal_keywords, trial.keywords]
         if self.competition.trials.onset_tick is not None:
             kinds.append(trial.keywords_of(trial.onset or 0))
-        return Setting(task=self.competition.tasks[trial.task], keywords=kinds)
+        return TrialSetting(task=self.competition.tasks[trial.task], keywords=kinds)
 
     def start_of(self, turn: Turn) -> Start:
         """How the next episode of a trial begins, and what its client is told of it."""

@@ -42,7 +42,7 @@ from robo_eval.core.plan import PlainName
 from robo_eval.core.trials import checked_declaration
 from robo_eval.core.wording import counted
 from robo_eval.core.yaml_form import text_of
-from robo_eval.log.chain import GENESIS, START, Link, break_text
+from robo_eval.log.chain import GENESIS, START, ChainLink, break_text
 from robo_eval.log.files import explained, part_of, sync_folder, write_atomically
 from robo_eval.log.planned_row import row_for
 from robo_eval.log.provenance import software
@@ -148,7 +148,7 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Played:
+class ChainRow:
     """A link of an attempt's chain as it is stored.
 
     Attributes:
@@ -162,7 +162,7 @@ class Played:
         problem: How it fails to follow the link before, or its own digest; None if it does not.
     """
 
-    link: Link
+    link: ChainLink
     kind: str
     trial: int
     run: int
@@ -183,7 +183,7 @@ class Played:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class TeamStanding:
     """How a team stands.
 
     Attributes:
@@ -200,7 +200,7 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class AttemptProgress:
     """How far an attempt is.
 
     Attributes:
@@ -871,7 +871,7 @@ class Ledger:
         own = query if attempts is None else query.where(TRIALS.c.attempt.in_(attempts))
         return self._dicts(own)
 
-    def progress(self) -> dict[int, Progress]:
+    def progress(self) -> dict[int, AttemptProgress]:
         """How far each attempt is, by its number."""
         of = TRIALS.c
         query = sa.select(
@@ -883,7 +883,7 @@ class Ledger:
             sa.func.sum(of.episode).label("episodes"),
             sa.func.min(sa.case((of.state == "open", of.due_ns))).label("due_ns"),
         ).group_by(of.attempt)
-        return {row.pop("attempt"): Progress(**row) for row in self._dicts(query)}
+        return {row.pop("attempt"): AttemptProgress(**row) for row in self._dicts(query)}
 
     def servers(self) -> dict[str, int]:
         """When each server was last heard of, ns since 1970, UTC, by its name."""
@@ -904,7 +904,7 @@ class Ledger:
         rows = self._all(_of(TRIALS, attempt=attempt))
         return {row.trial: (row.run, row.episode, row.state) for row in rows}
 
-    def links(self, attempt: int) -> Iterator[Played]:
+    def links(self, attempt: int) -> Iterator[ChainRow]:
         """What an attempt left behind in order, each link compared with the one before it."""
         last = START
         for row in self._all(_of(LINKS, attempt=attempt)):
@@ -1000,26 +1000,26 @@ class Ledger:
 
     # Standing ------------------------------------------------------------------------------------
 
-    def standing(self, team: Team) -> Standing:
+    def standing(self, team: Team) -> TeamStanding:
         """How a team stands: why, whose move it is, and until when."""
         return self._read(lambda db: self._standing(db, team))
 
-    def phase(self) -> Standing:
+    def phase(self) -> TeamStanding:
         """How the competition stands, for everybody."""
         return self._read(self._standing)
 
-    def _standing(self, db: sa.Connection, team: Team | None = None) -> Standing:
+    def _standing(self, db: sa.Connection, team: Team | None = None) -> TeamStanding:
         meta, now, closes = _meta(db), self.now(), self.competition.closes_ns
         if "revealed_ns" in meta:
             told = "The competition has ended and its seeds are revealed: anybody may check it."
-            return Standing("revealed", told, "organiser", None)
+            return TeamStanding("revealed", told, "organiser", None)
         own = None if team is None else db.execute(_of(TEAMS, number=team.number)).one()
         if own is not None and own.revoked_ns is not None:
             told = "The team was withdrawn; what it played stays visible."
-            return Standing("withdrawn", told, "organiser", None)
+            return TeamStanding("withdrawn", told, "organiser", None)
         if "closed_ns" in meta:
             told = "The competition is closed; the organiser reveals the seeds next."
-            return Standing("closed", told, "organiser", closes)
+            return TeamStanding("closed", told, "organiser", closes)
         past = [] if team is None else _past(db, team)
         if past and past[-1].ended_ns is None:
             return self._playing(db, past[-1])
@@ -1028,26 +1028,26 @@ class Ledger:
         except Refusal as err:
             deadline = self.competition.opens_ns if err.code == "unopened" else closes
             told = f"{str(err)[:1].upper()}{str(err)[1:]}."
-            return Standing(err.code, told, "organiser", deadline)
+            return TeamStanding(err.code, told, "organiser", deadline)
         most, is_late = self.competition.attempts, now >= closes
         if team is None and is_late:
             told = (
                 "No attempt begins any more; those that began may go on until the organiser closes."
             )
-            return Standing("late", told, "organiser", None)
+            return TeamStanding("late", told, "organiser", None)
         if team is None:
             told = "The competition is open: attempts may begin until the closing date."
-            return Standing("open", told, "team", closes)
+            return TeamStanding("open", told, "team", closes)
         if len(past) < most and not is_late:
             told = f"The team may begin attempt {len(past) + 1} of {most}."
-            return Standing("ready", told, "team", closes)
+            return TeamStanding("ready", told, "team", closes)
         told = (
             f"The team has ended {counted(len(past), 'attempt')} of {most}; the organiser closes"
             " the competition and reveals the seeds next."
         )
-        return Standing("finished", told, "organiser", closes)
+        return TeamStanding("finished", told, "organiser", closes)
 
-    def _playing(self, db: sa.Connection, attempt: Attempt) -> Standing:
+    def _playing(self, db: sa.Connection, attempt: Attempt) -> TeamStanding:
         rows = db.execute(_of(TRIALS, attempt=attempt.number)).all()
         n, still = self.competition.trials.episodes, [row for row in rows if row.state == "open"]
         told = (
@@ -1066,8 +1066,8 @@ class Ledger:
         deadline = min(due, default=self.competition.closes_ns)
         if due and self.now() > deadline:
             told += " A deadline has passed; its trial is about to be forfeited."
-            return Standing("late", told, "server", deadline)
-        return Standing("playing", told, "team", deadline)
+            return TeamStanding("late", told, "server", deadline)
+        return TeamStanding("playing", told, "team", deadline)
 
     # Transactions --------------------------------------------------------------------------------
 
@@ -1238,7 +1238,7 @@ def means_novel(declared: Mapping[str, Any]) -> bool:
     return bool(declared["probability"] >= declared["threshold"])
 
 
-def is_novel(trial: TrialDraw, played: Played) -> bool:
+def is_novel(trial: TrialDraw, played: ChainRow) -> bool:
     """What feedback tells of an episode; one that ended before its novelty began is normal."""
     row = played.row
     return trial.episodes[played.episode].is_novel and not never_began(row.novelty, row.ticks)
@@ -1248,8 +1248,8 @@ def _digest_of(actions: bytes) -> str:
     return hashlib.sha256(actions).hexdigest()
 
 
-def _played(row: Any, last: Link) -> Played:
-    link = Link(row.sequence, row.sha256)
+def _played(row: Any, last: ChainLink) -> ChainRow:
+    link = ChainLink(row.sequence, row.sha256)
     key = {name: getattr(row, name) for name in _PLACE}
     told: dict[str, Any] = {}
     actions, problem = None, break_text(last, row.sequence, last.sha256, "link")
@@ -1263,4 +1263,4 @@ def _played(row: Any, last: Link) -> Played:
             problem = problem or "its actions are not those that were recorded"
     except (ValueError, TypeError, RecursionError, zlib.error) as err:
         problem = problem or f"cannot be read: {err}"
-    return Played(link=link, content=told, actions=actions, problem=problem, **key)
+    return ChainRow(link=link, content=told, actions=actions, problem=problem, **key)

@@ -18,7 +18,7 @@ from robo_eval.core.trials import call_if_there
 from robo_eval.log.planned_row import novelty_of
 
 if TYPE_CHECKING:
-    from robo_eval.core.plan import Condition, TaskPlan
+    from robo_eval.core.plan import PlannedCondition, TaskPlan
 
 
 def check_playable(
@@ -56,7 +56,7 @@ def check_playable(
                     _check_acts(who, agent, task.env, env)
 
 
-def _made(where: str, task: TaskPlan, condition: Condition) -> gymnasium.Env[Any, Any]:
+def _made(where: str, task: TaskPlan, condition: PlannedCondition) -> gymnasium.Env[Any, Any]:
     try:
         with contextlib.redirect_stdout(sys.stderr):  # modules may print while they load
             return gymnasium.make(task.env, **condition_keywords(task, condition))

@@ -13,7 +13,7 @@ from robo_eval.core.errors import InputError, NotHereError, said
 
 if TYPE_CHECKING:
     from robo_eval.compete.draw import TrialDraw
-    from robo_eval.compete.ledger import Played
+    from robo_eval.compete.ledger import ChainRow
     from robo_eval.core.episode import Episode
     from robo_eval.core.plan import TaskPlan
     from robo_eval.core.trajectory import Trajectory
@@ -102,7 +102,7 @@ def played_again(
     return Again(rewards, bool(terminated), bool(truncated), info, novelty, motion)
 
 
-def differences(trial: TrialDraw, logged: Played, task: TaskPlan) -> list[str]:
+def differences(trial: TrialDraw, logged: ChainRow, task: TaskPlan) -> list[str]:
     """Play an episode again from its seed and actions, and say what comes out otherwise.
 
     Args:

@@ -24,7 +24,7 @@ from robo_eval.compete.messages import (
     Step,
 )
 from robo_eval.compete.spaces import action_of
-from robo_eval.compete.worlds import OPENING_SHARE, Answer, Ended, Job
+from robo_eval.compete.worlds import OPENING_SHARE, Ended, Job, JobResult
 from robo_eval.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -238,7 +238,7 @@ class Room:
         except InputError as err:
             raise RefusedError("bad_action", f"trial {number}: {err}") from err
 
-    async def _took(self, answer: Answer) -> str | bytes:
+    async def _took(self, answer: JobResult) -> str | bytes:
         """Keep what has ended, before its client hears of it."""
         for ended in answer.ended:
             await self._keep(ended)
@@ -331,7 +331,7 @@ class Room:
 
     async def _ask(
         self, kind: str, places: Sequence[int], given: Sequence[Any], number: int
-    ) -> Answer:
+    ) -> JobResult:
         hand = await self._seated()
         head = {"type": "state", "id": number, "trials": list(places), "left": self.left}
         arena = self._house.arena

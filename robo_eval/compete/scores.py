@@ -598,7 +598,7 @@ class _Drawn:
 
 
 @dataclass(frozen=True, slots=True)
-class _Log:
+class _CompetitionLog:
     """What an attempt left behind, by trial and episode.
 
     Attributes:
@@ -664,7 +664,7 @@ class _Log:
         return whole_trials(pd.DataFrame(columns), _TEAM)
 
 
-def _read(ledger: Ledger, attempt: Attempt, drawn: _Drawn) -> _Log:
+def _read(ledger: Ledger, attempt: Attempt, drawn: _Drawn) -> _CompetitionLog:
     """What an attempt left behind; nothing is checked, which `check` does.
 
     Raises:
@@ -708,7 +708,9 @@ def _read(ledger: Ledger, attempt: Attempt, drawn: _Drawn) -> _Log:
     ]
     n_played = len(rows) - int(is_forfeited.sum())
     given_back = sum(run - 1 for run, _ in runs.values())
-    return _Log(drawn, cell, quality, success, novelty, n_played, is_forfeited, given_back)
+    return _CompetitionLog(
+        drawn, cell, quality, success, novelty, n_played, is_forfeited, given_back
+    )
 
 
 def _intervals(samples: Sequence[Sequence[float]]) -> Iterator[Estimate]:

@@ -13,7 +13,7 @@ import gymnasium
 from robo_eval.compete.arena import Arena
 from robo_eval.compete.competition import Competition
 from robo_eval.compete.draw import TrialDraw
-from robo_eval.compete.worlds import Answer, Job, Setting, Start
+from robo_eval.compete.worlds import Job, JobResult, Start, TrialSetting
 from robo_eval.core.errors import CheckFailedError
 from robo_eval.core.wording import counted
 from robo_eval.stats.proportions import wilson_interval
@@ -21,7 +21,7 @@ from robo_eval.stats.proportions import wilson_interval
 PAIRS = 60
 """Pairs of episodes of each task, as many as there are novelties at least."""
 _TICKS: Final = 40
-_Ask = Callable[[str, Any], Awaitable[Answer]]
+_Ask = Callable[[str, Any], Awaitable[JobResult]]
 
 
 def untold(competition: Competition, why: str) -> list[dict[str, Any]]:
@@ -60,7 +60,7 @@ async def measured(
     """
     task, hand = competition.tasks[place], await arena.seat()
 
-    async def ask(kind: str, given: Any) -> Answer:
+    async def ask(kind: str, given: Any) -> JobResult:
         answer = await hand.ask(Job(next(arena.numbers), room, kind, [0], [given]))
         for why in answer.broken.values():
             raise CheckFailedError(f"{task.env}: broke while it was measured: {why}")
@@ -72,7 +72,7 @@ async def measured(
     try:
         for trial in novelties.values():
             begin_s = loop.time()
-            await ask("open", Setting(task, (trial.nominal_keywords, trial.keywords)))
+            await ask("open", TrialSetting(task, (trial.nominal_keywords, trial.keywords)))
             slowest_s = max(slowest_s, loop.time() - begin_s)
             for _ in range(0 if grid_ms else -(-PAIRS // len(novelties))):
                 took_s = [(0.0, 0.0), (0.0, 0.0)]

@@ -44,7 +44,7 @@ OPENING_SHARE: Final = 4.0
 """The same where worlds are made, of which each part takes longer than their steps by far."""
 
 
-class Asked(dict[int, float]):
+class AskTimes(dict[int, float]):
     """When teams have asked a process for something, by `time.perf_counter`."""
 
     def beside(self, room: int) -> bool:
@@ -55,7 +55,7 @@ class Asked(dict[int, float]):
         return bool(self.keys() - {room})
 
 
-class Setting(NamedTuple):
+class TrialSetting(NamedTuple):
     """What one trial is played with.
 
     Attributes:
@@ -113,7 +113,7 @@ class Ended(NamedTuple):
     actions: bytes
 
 
-class Answer(NamedTuple):
+class JobResult(NamedTuple):
     """What came of a job.
 
     Attributes:
@@ -131,13 +131,13 @@ class Answer(NamedTuple):
     found: Any = None
 
 
-_Part = Answer | float
+_Part = JobResult | float
 """What a job has come to: its answer, or how many times as long as it took others have their
 turn."""
-_Message = TypeVar("_Message", Job, Answer)
+_Message = TypeVar("_Message", Job, JobResult)
 
 
-def enclosed(message: Job | Answer) -> bytes:
+def enclosed(message: Job | JobResult) -> bytes:
     """A message between the server and its own workers: a length, and pickled bytes."""
     # A plain tuple is pickled in a fifth of the time of a named one.
     body = pickle.dumps(tuple(message), protocol=pickle.HIGHEST_PROTOCOL)
@@ -163,7 +163,7 @@ class World:
     because an environment is new. Those that a trial does not use are made as well.
     """
 
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, setting: TrialSetting) -> None:
         self._setting = setting
         self._task = setting.task
         self._envs: list[gymnasium.Env[Any, Any]] = []
@@ -296,7 +296,7 @@ class Stand:
                 frame = yield from self._answered(job, seen)
             except Exception as err:  # noqa: BLE001 - of what an environment gave; others go on
                 broken = dict.fromkeys(job.places, said(err))
-        yield Answer(job.number, frame, ended, broken, seen if job.kind == "spaces" else None)
+        yield JobResult(job.number, frame, ended, broken, seen if job.kind == "spaces" else None)
 
     def _do(self, job: Job, place: int, given: Any, ended: list[Ended]) -> list[Any]:
         """Do a job in one world; what came of it."""
@@ -312,7 +312,7 @@ class Stand:
         self._close(key)
         return []
 
-    def _open(self, key: tuple[int, int], setting: Setting) -> Iterator[float]:
+    def _open(self, key: tuple[int, int], setting: TrialSetting) -> Iterator[float]:
         self._close(key)
         self._worlds[key] = world = World(setting)
         yield from world.make()
@@ -379,7 +379,7 @@ class _Queue:
     def __init__(self) -> None:
         self._waiting: dict[int, deque[Iterator[_Part]]] = {}
         self._had_s: defaultdict[int, float] = defaultdict(float)
-        self._asked = Asked()
+        self._asked = AskTimes()
         self._rests_s: dict[int, float] = {}  # until when a room leaves the process to the others
         self._now_s = 0.0
 
@@ -407,7 +407,7 @@ class _Queue:
     def count(self, room: int, took_s: float, part: _Part) -> None:
         """Note that so much time has led to this."""
         self._had_s[room] += took_s
-        if not isinstance(part, Answer):
+        if not isinstance(part, JobResult):
             self._rests_s[room] = time.perf_counter() + part * took_s
             return
         self._rests_s.pop(room, None)
@@ -425,7 +425,7 @@ def _work(line: socket.socket) -> None:
     stand, queue, buffer = Stand(), _Queue(), bytearray()
     poll = select.poll()
     poll.register(line, select.POLLIN)
-    line.sendall(enclosed(Answer(number=0)))  # ready
+    line.sendall(enclosed(JobResult(number=0)))  # ready
     while True:
         while not queue or poll.poll(0):
             data = line.recv(_READ)
@@ -442,7 +442,7 @@ def _work(line: socket.socket) -> None:
         begin_s = time.perf_counter()
         part = next(todo)
         queue.count(room, time.perf_counter() - begin_s, part)
-        if isinstance(part, Answer):
+        if isinstance(part, JobResult):
             line.sendall(enclosed(part))
 
 

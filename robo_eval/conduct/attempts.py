@@ -21,7 +21,7 @@ FEW: Final = 5
 NO_REASON: Final = "no reason given"
 
 
-class Attempts:
+class AttemptTable:
     """The rows of a table, column by column.
 
     Args:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from robo_eval.conduct.attempts import FEW, Attempts, is_missing
+from robo_eval.conduct.attempts import FEW, AttemptTable, is_missing
 from robo_eval.conduct.judging import is_same_person, second_sample
 from robo_eval.conduct.steadiness import (
     Tolerances,
@@ -128,7 +128,7 @@ def deviations_of(
     """
     if plan.imported is not None:
         return None
-    log, known = Attempts(table), beside or Beside()
+    log, known = AttemptTable(table), beside or Beside()
     planned = {side: planned_ids(_unshuffled(plan, side), side) for side in plan.sides}
     found = [
         *_unplayed(log, plan, planned, series),
@@ -157,7 +157,7 @@ def _unshuffled(plan: TrialPlan, side: Side) -> TrialPlan:
 
 
 def _unplayed(
-    log: Attempts, plan: TrialPlan, planned: Mapping[Side, PlannedIds], series: Series | None
+    log: AttemptTable, plan: TrialPlan, planned: Mapping[Side, PlannedIds], series: Series | None
 ) -> Iterator[Deviation]:
     """Planned episodes without an attempt, and attempts of no planned episode."""
     needed = shortened(plan, series).episodes
@@ -184,7 +184,7 @@ def _unplayed(
 
 
 def _why_not(
-    log: Attempts, plan: TrialPlan, side: Side, missing: Sequence[str]
+    log: AttemptTable, plan: TrialPlan, side: Side, missing: Sequence[str]
 ) -> Mapping[str, int]:
     """A simulated half is only played once its physical half has a score."""
     physical = [other for other in plan.sides if other is not Side.SIM]
@@ -201,7 +201,7 @@ def _why_not(
     return {"physical half without a score": without} if without else {}
 
 
-def _retried(log: Attempts, plan: TrialPlan) -> Iterator[Deviation]:
+def _retried(log: AttemptTable, plan: TrialPlan) -> Iterator[Deviation]:
     """Attempts beyond the first, by how the attempt before ended."""
     again = log.numbers > 1
     if not again.any():
@@ -233,7 +233,7 @@ def _retried(log: Attempts, plan: TrialPlan) -> Iterator[Deviation]:
         )
 
 
-def _unscored(log: Attempts, plan: TrialPlan) -> Iterator[Deviation]:
+def _unscored(log: AttemptTable, plan: TrialPlan) -> Iterator[Deviation]:
     """Attempts that were lost, ended by a fault, or were declared void, by why."""
     for end in (EndReason.LOST, EndReason.FAULT, EndReason.VOID):
         at = log.ended(end)
@@ -251,7 +251,7 @@ def _unscored(log: Attempts, plan: TrialPlan) -> Iterator[Deviation]:
             yield from _voids(log, plan, side, rows, [void_reason(text) for text in details])
 
 
-def _uninjected(log: Attempts, plan: TrialPlan) -> Iterator[Deviation]:
+def _uninjected(log: AttemptTable, plan: TrialPlan) -> Iterator[Deviation]:
     """Injections whose episode, although it was scored, ended before their tick came."""
     if not plan.injections:
         return
@@ -271,7 +271,7 @@ def _uninjected(log: Attempts, plan: TrialPlan) -> Iterator[Deviation]:
 
 
 def _voids(
-    log: Attempts, plan: TrialPlan, side: Side, rows: NDArray[np.intp], reasons: Sequence[str]
+    log: AttemptTable, plan: TrialPlan, side: Side, rows: NDArray[np.intp], reasons: Sequence[str]
 ) -> Iterator[Deviation]:
     is_late = np.array([reason == LATE_COMPUTER for reason in reasons], dtype=np.bool_)
     if is_late.any():
@@ -292,7 +292,7 @@ def _voids(
         )
 
 
-def _recovered(log: Attempts) -> Iterator[Deviation]:
+def _recovered(log: AttemptTable) -> Iterator[Deviation]:
     rows = np.flatnonzero(log.column("recovered").astype(bool))
     if len(rows):
         yield log.deviation("recovered", rows)
@@ -301,7 +301,7 @@ def _recovered(log: Attempts) -> Iterator[Deviation]:
 # People -------------------------------------------------------------------------------------------
 
 
-def _without_verdict(log: Attempts) -> Iterator[Deviation]:
+def _without_verdict(log: AttemptTable) -> Iterator[Deviation]:
     """Episodes that were played to an end of which nobody said whether they succeeded."""
     lacks = is_missing(log.column("success")) & log.ended(*_PLAYED)
     for side in sorted(set(log.sides[lacks])):
@@ -310,7 +310,7 @@ def _without_verdict(log: Attempts) -> Iterator[Deviation]:
 
 
 def _second_ratings(
-    log: Attempts, plan: TrialPlan, plan_digest: str, ratings: Sequence[Rating]
+    log: AttemptTable, plan: TrialPlan, plan_digest: str, ratings: Sequence[Rating]
 ) -> Iterator[Deviation]:
     """Episodes of the second rater's sample that were played and that no second person rated."""
     sample = second_sample(plan, plan_digest)

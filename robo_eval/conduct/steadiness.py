@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from robo_eval.conduct.attempts import Attempts, is_missing
+from robo_eval.conduct.attempts import AttemptTable, is_missing
 from robo_eval.core.kinds import Side
 from robo_eval.core.names import listing
 from robo_eval.core.plan import TrialPlan
@@ -36,7 +36,7 @@ _CONTEXT: Final = (
 
 
 def order_deviations(
-    log: Attempts, plan: TrialPlan, planned: Mapping[Side, PlannedIds]
+    log: AttemptTable, plan: TrialPlan, planned: Mapping[Side, PlannedIds]
 ) -> Iterator[Deviation]:
     """Physical episodes that were started out of the plan's order, by side.
 
@@ -96,7 +96,7 @@ def out_of_order(values: NDArray[np.int64]) -> NDArray[np.intp]:
 # What changed -------------------------------------------------------------------------------------
 
 
-def change_deviations(log: Attempts, plan: TrialPlan) -> Iterator[Deviation]:
+def change_deviations(log: AttemptTable, plan: TrialPlan) -> Iterator[Deviation]:
     """Software, levels, robot, operator and so on that are not the same throughout."""
     everywhere = np.ones(len(log), dtype=np.bool_)
     yield from _changes(log, "software", "software", everywhere)
@@ -126,7 +126,7 @@ def change_deviations(log: Attempts, plan: TrialPlan) -> Iterator[Deviation]:
 
 
 def _changes(
-    log: Attempts,
+    log: AttemptTable,
     kind: str,
     column: str,
     where: NDArray[np.bool_],
@@ -174,7 +174,9 @@ def all_same(cells: NDArray[Any]) -> bool:
 # Starts -------------------------------------------------------------------------------------------
 
 
-def start_deviations(log: Attempts, plan: TrialPlan, tolerances: Tolerances) -> Iterator[Deviation]:
+def start_deviations(
+    log: AttemptTable, plan: TrialPlan, tolerances: Tolerances
+) -> Iterator[Deviation]:
     """Episodes that did not start as those of another policy with the same seed did.
 
     Simulated episodes that were given the state of their physical half are left out: that half
@@ -207,7 +209,7 @@ def start_deviations(log: Attempts, plan: TrialPlan, tolerances: Tolerances) -> 
         yield log.deviation("starts", own, side=side, text=f"for example {most[side]}")
 
 
-def _first_of_seed(log: Attempts, rows: NDArray[np.intp]) -> NDArray[np.intp]:
+def _first_of_seed(log: AttemptTable, rows: NDArray[np.intp]) -> NDArray[np.intp]:
     """For each of some rows, the one of its condition and seed that was started first."""
     import pandas as pd
 
@@ -247,7 +249,7 @@ def start_difference(
     return None
 
 
-def _distance(one: Any, other: Any) -> float | None:  # noqa: ANN401 - JSON
+def _distance(one: Any, other: Any) -> float | None:
     """Euclidean distance of two numbers or lists of numbers; None if they are none."""
     try:
         return math.dist(*(x if isinstance(x, Sequence) else [x] for x in (one, other)))

@@ -127,7 +127,7 @@ def written(path: Path) -> bytes:
     return bytes_of(path, most=LARGEST)
 
 
-def json_of(text: str | bytes) -> Any:  # noqa: ANN401 - whatever it holds
+def json_of(text: str | bytes) -> Any:
     """What a JSON text holds.
 
     Raises:
@@ -174,7 +174,7 @@ def toml_of(text: str) -> dict[str, Any]:
         raise ValueError("is nested too deep") from None
 
 
-def yaml_of(text: str, source: object, *, as_texts: bool = False) -> Any:  # noqa: ANN401
+def yaml_of(text: str, source: object, *, as_texts: bool = False) -> Any:
     """What a YAML text holds.
 
     Args:
@@ -216,7 +216,7 @@ class _Open:
 class _Outline:
     """One pass over a YAML text that makes nothing of it, so that nothing in it can grow."""
 
-    def __init__(self, loader: Any) -> None:  # noqa: ANN401 - libyaml's have no stubs
+    def __init__(self, loader: Any) -> None:
         self._loader = loader
         self._inside = [_Open(None, has_keys=False)]
         self._has_aliases = False
@@ -295,7 +295,7 @@ class _Outline:
             raise _refused(event, f"is too large{grown}")
 
 
-def _refused(event: Any, problem: str) -> yaml.YAMLError:  # noqa: ANN401 - libyaml's marks
+def _refused(event: Any, problem: str) -> yaml.YAMLError:
     import yaml
 
     return yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)

@@ -13,7 +13,7 @@ UNSAID: Final = {"json": False}
 """Metadata of a field that is told to nobody: `field(metadata=UNSAID)`."""
 
 
-def plain(value: object) -> Any:  # noqa: ANN401 - JSON has no narrower type
+def plain(value: object) -> Any:
     """A value in numbers, texts, lists and mappings alone.
 
     Of a dataclass each field is told by its name. The metadata `UNSAID` leave one out, such as
@@ -55,7 +55,7 @@ def plain(value: object) -> Any:  # noqa: ANN401 - JSON has no narrower type
     raise TypeError(f"a {type(value).__name__} has no form in JSON")
 
 
-def _told(value: Any) -> dict[str, Any]:  # noqa: ANN401 - any dataclass
+def _told(value: Any) -> dict[str, Any]:
     found = {}
     for one in dataclasses.fields(value):
         name = one.metadata.get("json", one.name)

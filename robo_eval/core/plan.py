@@ -388,7 +388,7 @@ class TrialPlan(Section):
 
     @model_validator(mode="before")
     @classmethod
-    def _short_forms(cls, data: Any) -> Any:  # noqa: ANN401 - raw YAML
+    def _short_forms(cls, data: Any) -> Any:
         if isinstance(data, dict) and isinstance(data.get("calibrations"), list):
             entries = [
                 {"name" if c == NOMINAL else "file": c} if isinstance(c, str) else c
@@ -399,7 +399,7 @@ class TrialPlan(Section):
 
     @model_validator(mode="before")
     @classmethod
-    def _episodes_of_trials(cls, data: Any) -> Any:  # noqa: ANN401 - raw YAML
+    def _episodes_of_trials(cls, data: Any) -> Any:
         """As many episodes, and so seeds, of each condition as its trials need."""
         trials = data.get("trials") if isinstance(data, dict) else None
         if trials is None:
@@ -538,7 +538,7 @@ class TrialPlan(Section):
         """Episodes of each policy in each condition on a side."""
         return self.episodes * len(self.ways(side))
 
-    def conditions(self) -> Iterator[Condition]:
+    def conditions(self) -> Iterator[PlannedCondition]:
         """Every task, level and difficulty, in the order the plan names them.
 
         Of a task with axes it is no novelty, each axis by itself, then the pairs. Of one with
@@ -557,14 +557,14 @@ class TrialPlan(Section):
                     yield self.nominal(index)
                 for level in task.levels:
                     for difficulty in task.difficulties:
-                        yield Condition(task=index, level=level, difficulty=difficulty)
+                        yield PlannedCondition(task=index, level=level, difficulty=difficulty)
 
-    def nominal(self, index: int) -> Condition:
+    def nominal(self, index: int) -> PlannedCondition:
         """A task without novelty, whose strength does not matter."""
         task = self.tasks[index]
         if task.levels is None:
-            return Condition(task=index, level=None, difficulty=None)
-        return Condition(task=index, level=0, difficulty=task.difficulties[0])
+            return PlannedCondition(task=index, level=None, difficulty=None)
+        return PlannedCondition(task=index, level=0, difficulty=task.difficulties[0])
 
 
 def check_apart(field: str, names: list[str]) -> None:
@@ -574,7 +574,7 @@ def check_apart(field: str, names: list[str]) -> None:
         raise ValueError(f"{field}: two {field} share a name, {twice!r}; give each its own `name`")
 
 
-def _in_one_spelling(value: Any) -> Any:  # noqa: ANN401 - anything YAML can hold
+def _in_one_spelling(value: Any) -> Any:
     """Plain data so that what means the same looks the same: keys in order, 1.0 as 1."""
     if isinstance(value, dict):
         return {str(key): _in_one_spelling(value[key]) for key in sorted(value, key=str)}
@@ -584,7 +584,7 @@ def _in_one_spelling(value: Any) -> Any:  # noqa: ANN401 - anything YAML can hol
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Condition:
+class PlannedCondition:
     """One task at one level and difficulty, or with one novelty.
 
     Attributes:

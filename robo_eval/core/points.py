@@ -16,7 +16,7 @@ def points(group: str) -> list[EntryPoint]:
 
 
 @cache
-def _installed() -> Any:  # noqa: ANN401 - of another type in each version of Python
+def _installed() -> Any:
     """Those of every group: all packages that are installed are looked through for one."""
     from importlib.metadata import entry_points
 

@@ -22,7 +22,7 @@ class Policy(Protocol):
     def reset(self, *, seed: int | None = None) -> None:
         """Forget the last episode; `seed` makes a random policy repeatable."""
 
-    def act(self, observation: Any) -> Any:  # noqa: ANN401 - any Gymnasium space is allowed
+    def act(self, observation: Any) -> Any:
         """The action for this observation."""
 
 
@@ -31,7 +31,7 @@ def aside() -> contextlib.redirect_stdout[Any]:
     return contextlib.redirect_stdout(sys.stderr)
 
 
-def is_action(space: Any, action: Any) -> bool:  # noqa: ANN401 - any Gymnasium space and action
+def is_action(space: Any, action: Any) -> bool:
     """Whether an action is one of a space; what the space cannot even look at is none."""
     try:
         return bool(space.contains(action))

@@ -12,7 +12,15 @@ from typing import Any, TypeVar
 
 from robo_eval.core.episode import Episode
 from robo_eval.core.kinds import Arm, EndReason, Side
-from robo_eval.core.plan import AS_IS, Condition, Injection, PolicyPlan, TaskPlan, TrialPlan, Way
+from robo_eval.core.plan import (
+    AS_IS,
+    Injection,
+    PlannedCondition,
+    PolicyPlan,
+    TaskPlan,
+    TrialPlan,
+    Way,
+)
 from robo_eval.core.trials import InTrial, TrialsPlan
 
 _Planned = TypeVar("_Planned")
@@ -43,7 +51,7 @@ class PlannedEpisode:
     attempt: int = 1
     arm: Arm
     control_id: str | None
-    condition: Condition
+    condition: PlannedCondition
     policy: int
     index: int
     seed: int
@@ -67,7 +75,7 @@ class PlannedEpisode:
         return self.base_id if self.attempt == 1 else f"{self.base_id}-a{self.attempt}"
 
     @property
-    def cell(self) -> tuple[Condition, int, Arm, Side, Way]:
+    def cell(self) -> tuple[PlannedCondition, int, Arm, Side, Way]:
         """What episodes that differ only in their seed share."""
         return (self.condition, self.policy, self.arm, self.side, self.way)
 
@@ -109,7 +117,7 @@ def _in_trials(plan: TrialPlan, rules: TrialsPlan, side: Side) -> list[PlannedEp
     Every policy plays the same trials; those of one number share their seeds over conditions, as
     episodes do. Numbers, and so seeds, of the controls follow those of the others.
     """
-    trials: dict[tuple[int, Condition, int], list[PlannedEpisode]] = {}
+    trials: dict[tuple[int, PlannedCondition, int], list[PlannedEpisode]] = {}
     for condition, policy in product(plan.conditions(), range(len(plan.policies))):
         nominal = plan.nominal(condition.task)
         first, n = (rules.count, rules.controls) if condition == nominal else (0, rules.count)
@@ -144,7 +152,7 @@ def _in_trials(plan: TrialPlan, rules: TrialsPlan, side: Side) -> list[PlannedEp
     return [episode for one in order for episode in trials[one]]
 
 
-def episodes_in(plan: TrialPlan, side: Side) -> dict[Condition, int]:
+def episodes_in(plan: TrialPlan, side: Side) -> dict[PlannedCondition, int]:
     """How many episodes each policy plays in each condition on a side, beside the control arm."""
     if plan.trials is None:
         return dict.fromkeys(plan.conditions(), plan.episodes_on(side))
@@ -154,7 +162,7 @@ def episodes_in(plan: TrialPlan, side: Side) -> dict[Condition, int]:
 
 
 def _episode(
-    plan: TrialPlan, condition: Condition, policy: int, index: int, side: Side, way: Way
+    plan: TrialPlan, condition: PlannedCondition, policy: int, index: int, side: Side, way: Way
 ) -> PlannedEpisode:
     seed = plan.seeds.first + index
     if not plan.seeds.shared:
@@ -178,7 +186,7 @@ def simulated_id(base_id: str, side: Side, way: Way) -> str:
     return f"{base_id.removesuffix(f'-{side.value}')}{way.key}-{Side.SIM.value}"
 
 
-def has_control(plan: TrialPlan, condition: Condition) -> bool:
+def has_control(plan: TrialPlan, condition: PlannedCondition) -> bool:
     """Whether the episodes of a condition are matched with episodes without novelty."""
     if plan.trials is not None:  # what came before the onset is another matter
         return False
@@ -395,7 +403,7 @@ def environment_keywords(
     return keywords
 
 
-def condition_keywords(task: TaskPlan, condition: Condition) -> dict[str, Any]:
+def condition_keywords(task: TaskPlan, condition: PlannedCondition) -> dict[str, Any]:
     """Keywords of `gymnasium.make` that all episodes of a condition share."""
     keywords = dict(task.kwargs)
     if condition.level is not None:

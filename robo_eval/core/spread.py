@@ -444,7 +444,7 @@ def _on_cluster(
             ray.cancel(one, force=True)
 
 
-def _connect(address: str) -> Any:  # noqa: ANN401 - the module
+def _connect(address: str) -> Any:
     try:
         import ray
     except ImportError as err:

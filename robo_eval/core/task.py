@@ -72,7 +72,7 @@ class Tilt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Room:
+class Walls:
     """Walls around the origin, floor and ceiling, metres."""
 
     half_width: float
@@ -195,7 +195,7 @@ class TaskSpec:
     pushes: tuple[tuple[float, float], ...] = ()
     state: tuple[Part, ...] = ()
     tilt: Tilt | None = None
-    room: Room | None = None
+    room: Walls | None = None
     bodies: Mapping[str, str] = field(default_factory=dict)
     levels: Callable[[], Mapping[int, LevelLike]] = dict
     adapters: Mapping[str, str] = field(default_factory=dict)
@@ -214,7 +214,7 @@ class TaskSpec:
         """Whether a moving frame is that of a thing, which is not the robot's."""
         return any(frame.startswith(name) for name, kind in self.bodies.items() if kind == "thing")
 
-    def checked(self, constants: Any) -> dict[str, float]:  # noqa: ANN401 - anything may come in
+    def checked(self, constants: Any) -> dict[str, float]:
         """What `constants` of an environment were given, if this task has them.
 
         Raises:

@@ -248,14 +248,14 @@ def checked_declaration(answer: object) -> dict[str, Any] | None:
     }
 
 
-def _towards_json(value: object) -> Any:  # noqa: ANN401 - JSON has no narrower type
+def _towards_json(value: object) -> Any:
     """What JSON knows better; `plain` alone would hide which number is not finite."""
     if isinstance(value, Mapping):
         return dict(value)
     return value.tolist() if hasattr(value, "tolist") else plain(value)
 
 
-def begin_in_trial(policy: Any, place: InTrial | None, shown: Mapping[str, Any]) -> None:  # noqa: ANN401
+def begin_in_trial(policy: Any, place: InTrial | None, shown: Mapping[str, Any]) -> None:
     """Tell a policy that an episode of a trial begins, and of the first that a new trial does.
 
     Args:
@@ -270,7 +270,7 @@ def begin_in_trial(policy: Any, place: InTrial | None, shown: Mapping[str, Any])
     call_if_there(policy, "begin_episode", {"novelty_indicator": place.indicator, **shown})
 
 
-def asked_to_declare(policy: Any, place: InTrial | None) -> dict[str, Any] | None:  # noqa: ANN401
+def asked_to_declare(policy: Any, place: InTrial | None) -> dict[str, Any] | None:
     """What a policy declares after an episode; None if that stands alone, or it does not declare.
 
     Raises:
@@ -279,7 +279,7 @@ def asked_to_declare(policy: Any, place: InTrial | None) -> dict[str, Any] | Non
     return None if place is None else checked_declaration(call_if_there(policy, "declare"))
 
 
-def call_if_there(policy: Any, method: str, *given: object) -> Any:  # noqa: ANN401
+def call_if_there(policy: Any, method: str, *given: object) -> Any:
     """What a method of a policy answers; None if it has none of this name.
 
     What it raises carries the name as a note.

@@ -220,7 +220,7 @@ def _section_of(model: type[BaseModel], location: tuple[int | str, ...]) -> type
     return model
 
 
-def _model_in(annotation: Any) -> type[BaseModel] | None:  # noqa: ANN401 - a type hint
+def _model_in(annotation: Any) -> type[BaseModel] | None:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     return next(filter(None, map(_model_in, get_args(annotation))), None)

@@ -320,18 +320,18 @@ def total(parts: Iterable[Real]) -> float:
     return as_number(np.sort(table, axis=0).sum(axis=0)) if table else 0.0
 
 
-def clip(x: Any) -> float:  # noqa: ANN401 - what numpy makes of a number is typed as anything
+def clip(x: Any) -> float:
     """The nearest number in [0, 1]; of draws each."""
     return cast("float", np.clip(x, 0.0, 1.0)) if np.ndim(x) else min(max(float(x), 0.0), 1.0)
 
 
-def finite(x: Any) -> float | None:  # noqa: ANN401 - as in `clip`
+def finite(x: Any) -> float | None:
     """The number, or None where it overflowed: no result is ever infinite; of draws NaN."""
     if np.ndim(x):
         return cast("float", np.where(np.isfinite(x), x, np.nan))
     return float(x) if math.isfinite(x) else None
 
 
-def as_number(x: Any) -> float:  # noqa: ANN401 - as in `clip`
+def as_number(x: Any) -> float:
     """A number as Python has it; draws as they are."""
     return cast("float", x) if np.ndim(x) else float(x)

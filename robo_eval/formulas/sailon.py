@@ -536,7 +536,7 @@ def mean_over_trials(
 # Input -------------------------------------------------------------------------------------------
 
 
-def _part(trial: Trial, name: str) -> Any:  # noqa: ANN401 - whatever a trial holds there
+def _part(trial: Trial, name: str) -> Any:
     if name not in trial:
         raise InputError(f"trial: {name} is missing")
     return trial[name]
@@ -556,7 +556,7 @@ def _declared(trial: Trial) -> int | None:
     return found
 
 
-def _reaches(probability: Sequence[float], threshold: Any) -> list[bool]:  # noqa: ANN401
+def _reaches(probability: Sequence[float], threshold: Any) -> list[bool]:
     stated = _shares("probability", probability)
     if isinstance(threshold, Real):
         limits = [_share("threshold", threshold)] * len(stated)

@@ -31,7 +31,7 @@ _NO_LEVEL: Final = "no level"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class LevelStep:
     """One level on the way to the verdict, from the highest down.
 
     Attributes:
@@ -92,7 +92,7 @@ class Assessment:
     would_be: int | None = field(metadata={"json": "would_be_level"})
     gates: tuple[GateResult, ...]
     audits: tuple[tuple[int, Audit], ...] = field(metadata=UNSAID)
-    steps: tuple[Step, ...] = field(metadata={"json": "procedure"})
+    steps: tuple[LevelStep, ...] = field(metadata={"json": "procedure"})
     readings: Readings = field(metadata=UNSAID)
     next_level: int | None
     missing: Mapping[int, tuple[Lacking, ...]]
@@ -278,7 +278,7 @@ def _steps(
     audits: Sequence[tuple[int, Audit]],
     *,
     by_points: bool,
-) -> tuple[Step, ...]:
+) -> tuple[LevelStep, ...]:
     """What each level came to, from the highest down; levels nothing is asked of cannot be had."""
     return tuple(_step(level, gates, audits, by_points=by_points) for level in reversed(levels))
 
@@ -289,7 +289,7 @@ def _step(
     audits: Sequence[tuple[int, Audit]],
     *,
     by_points: bool,
-) -> Step:
+) -> LevelStep:
     def worst(found: Iterable[GateResult]) -> Status:
         return _worst(gate.status_by_points if by_points else gate.status for gate in found)
 
@@ -305,7 +305,7 @@ def _step(
     if level == LEVELS[-1] and not any(gate.level == level - 1 for gate in deciding):
         found["below"] = "missing"  # the fifth comes after the fourth only
     passed = all(status == "pass" for status in found.values())
-    return Step(level=level, passed=passed, **found)
+    return LevelStep(level=level, passed=passed, **found)
 
 
 def _worst(found: Iterable[Status]) -> Status:
@@ -318,7 +318,7 @@ def _worst(found: Iterable[Status]) -> Status:
     return "pass"
 
 
-def _reached(steps: Sequence[Step]) -> int:
+def _reached(steps: Sequence[LevelStep]) -> int:
     return next((step.level for step in steps if step.passed), 0)
 
 

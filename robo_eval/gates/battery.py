@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from robo_eval.core.plan import TrialPlan
     from robo_eval.gates.profile import Battery
-    from robo_eval.log.evidence import Checkpoint, Declaration, ToolUse
+    from robo_eval.log.evidence import Checkpoint, EvidenceDeclaration, ToolUse
 
 _INSTANCE: Final = ("task", "level", "difficulty", "drift_step", "seed")
 """What tells one instance of a task family from another."""
@@ -32,7 +32,7 @@ def battery_of(
     side: str,
     tools: Sequence[ToolUse] = (),
     checkpoints: Sequence[Checkpoint] = (),
-    declarations: Sequence[Declaration] = (),
+    declarations: Sequence[EvidenceDeclaration] = (),
 ) -> tuple[Audit, ...]:
     """The checks of the battery one policy was judged by, each under its name.
 
@@ -144,7 +144,9 @@ def _frozen_accounting(own: pd.DataFrame, checkpoints: Sequence[Checkpoint]) -> 
     )  # fmt: skip
 
 
-def _seeds_escrow(plan: TrialPlan, own: pd.DataFrame, declarations: Sequence[Declaration]) -> Audit:
+def _seeds_escrow(
+    plan: TrialPlan, own: pd.DataFrame, declarations: Sequence[EvidenceDeclaration]
+) -> Audit:
     """Whether the seeds were fixed before the first episode: every row commits to the plan."""
     newest = max(
         (one for one in declarations if one.what == "seeds_escrow"),

@@ -16,7 +16,7 @@ from robo_eval.log.provenance import software
 from robo_eval.log.signing import ASSESSMENT, default_key, open_key, write_bundle
 
 if TYPE_CHECKING:
-    from robo_eval.gates.trial import Findings
+    from robo_eval.gates.trial import TrialFindings
     from robo_eval.log.directory import TrialDirectory
 
 _RESULT: Final = "assessment.json"
@@ -26,7 +26,7 @@ _CHECKLIST: Final = "checklist.md"
 
 def write_assessment(
     trial: TrialDirectory,
-    found: Findings,
+    found: TrialFindings,
     profile: str | Path,
     *,
     key: Path | None = None,

@@ -27,7 +27,7 @@ from robo_eval.gates.axes.improvement import (
 )
 from robo_eval.gates.axes.index import Index, index_of
 from robo_eval.gates.axes.progress import Progress, index_over_time, progress_by_family
-from robo_eval.gates.axes.revision import SelfRevision, revisions_measured
+from robo_eval.gates.axes.revision import RevisionAxis, revisions_measured
 from robo_eval.gates.battery import battery_of
 from robo_eval.gates.closures import Expansion, expansions_of
 from robo_eval.gates.quantity import REGISTERED
@@ -110,7 +110,7 @@ class Judged:
         return index_of(self.axes, self.profile.index, level=self.level, seed=self.config.seed)
 
     @cached_property
-    def changes(self) -> SelfRevision:
+    def changes(self) -> RevisionAxis:
         """Its changes to itself."""
         return revisions_measured(
             self.noted.revisions, self.profile.axes,

@@ -114,7 +114,7 @@ class Gate(Section):
     days: dict[LevelKey, Days] = Field(default_factory=dict)
 
 
-class Kappa(Section):
+class KappaRule(Section):
     """When a family counts as improving itself.
 
     Attributes:
@@ -226,7 +226,7 @@ class Profile(Section):
     progress: ProgressSettings = Field(default_factory=ProgressSettings)
     frontier: FrontierSettings = Field(default_factory=FrontierSettings)
     innovation: Innovation
-    kappa: Kappa
+    kappa: KappaRule
     maintenance: Maintenance
     expansion: Growth
     gates: dict[str, Gate] = Field(min_length=1)

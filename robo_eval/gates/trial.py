@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Findings:
+class TrialFindings:
     """What is said of a trial.
 
     Attributes:
@@ -98,7 +98,7 @@ def examine_trial(
     *,
     config: MetricConfig | None = None,
     since: TrialDirectory | None = None,
-) -> Findings:
+) -> TrialFindings:
     """Which level each policy of a trial has shown, and all that is said beside it.
 
     Args:
@@ -125,7 +125,9 @@ def examine_trial(
     return found if since is None else _compared_with(since, found, table)
 
 
-def _compared_with(since: TrialDirectory, found: Findings, table: pd.DataFrame) -> Findings:
+def _compared_with(
+    since: TrialDirectory, found: TrialFindings, table: pd.DataFrame
+) -> TrialFindings:
     """The same, with what became of the frontier since an earlier trial."""
     from robo_eval.analysis.trial import log_problem, scored_frame
 
@@ -167,7 +169,7 @@ def examine_summary(
     table: pd.DataFrame,
     evidence: Evidence,
     profile: str | Path | LevelProfile = "robotics",
-) -> Findings:
+) -> TrialFindings:
     """`examine_trial` for callers that have analysed the trial already.
 
     Args:
@@ -194,7 +196,7 @@ def examine_summary(
         summary, table, asked, evidence=evidence, audits=audits, grounds=grounds, plan=trial.plan
     )
     found = tuple(assess(one, asked) for one in readings)
-    return Findings(
+    return TrialFindings(
         policies=found,
         checklist=checklist_of(trial, table, evidence, asked, summary.config, found),
         frontier=_frontier(trial, table, asked, summary.config),

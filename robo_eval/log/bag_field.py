@@ -46,7 +46,7 @@ class FieldPath:
     steps: tuple[str | int, ...]
     text: str
 
-    def value(self, message: Message) -> Any:  # noqa: ANN401 - whatever is there
+    def value(self, message: Message) -> Any:
         """What a message holds there; None if a list or a JSON text does not reach so far."""
         found = message
         for step in self.steps:
@@ -198,7 +198,7 @@ def _from_wide(units: NDArray[np.unsignedinteger]) -> str:
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", errors="replace")
 
 
-def _from_json(text: str) -> Any:  # noqa: ANN401 - any JSON
+def _from_json(text: str) -> Any:
     try:
         return door.json_of(text)
     except ValueError:

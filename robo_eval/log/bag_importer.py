@@ -22,8 +22,8 @@ from robo_eval.log.bag_map import TopicMap, parts_of_id
 from robo_eval.log.bag_open import SLACK_NS, OpenBag, check_library, opened
 from robo_eval.log.bag_read import BagContent
 from robo_eval.log.bag_signals import ControlSignals
-from robo_eval.log.bag_storage import Channel
-from robo_eval.log.bag_window import Window
+from robo_eval.log.bag_storage import FileTopic
+from robo_eval.log.bag_window import EpisodeWindow
 from robo_eval.log.column_map import SCORES, Conversion
 from robo_eval.log.directory import TRACES, TrialDirectory
 from robo_eval.log.files import PART_SUFFIX, explained
@@ -36,7 +36,7 @@ from robo_eval.log.trace_folder import copy_files
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeftOut:
+class LeftOutMeasure:
     """A control measure that an episode has not, or messages that its measures go without.
 
     Attributes:
@@ -87,7 +87,7 @@ class BagImport:
     episodes: int
     recovered: tuple[str, ...] = ()
     lost: Mapping[str, str] = field(default_factory=dict)
-    left_out: tuple[LeftOut, ...] = ()
+    left_out: tuple[LeftOutMeasure, ...] = ()
     outside: Mapping[str, int] = field(default_factory=dict)
     remarks: tuple[Remark, ...] = ()
 
@@ -131,7 +131,7 @@ def import_bags(
             prefix=f".{folder.name}.", suffix=PART_SUFFIX, dir=base
         )
     with holder as name:
-        reader = _Reader(mapping, digest(digests), Path(name), measure, _names(found))
+        reader = _BagReader(mapping, digest(digests), Path(name), measure, _names(found))
         for bag in found:
             reader.read(bag)
         reader.remark_unsaid()
@@ -175,7 +175,7 @@ def _names(bags: Sequence[Bag]) -> dict[Path, str]:
     return names
 
 
-class _Reader:
+class _BagReader:
     """Turns bags into rows, and puts their traces ready."""
 
     def __init__(
@@ -188,7 +188,7 @@ class _Reader:
     ) -> None:
         self.rows: list[ImportedRow] = []
         self.lost: dict[str, str] = {}
-        self.left_out: list[LeftOut] = []
+        self.left_out: list[LeftOutMeasure] = []
         self.outside: Counter[str] = Counter()
         self.remarks: list[Remark] = []
         self._topics: set[str] = set()
@@ -235,7 +235,7 @@ class _Reader:
                 " files of one recording from 0 on, or put each recording into a folder of its own"
             )
 
-    def _episode(self, content: BagContent, window: Window) -> None:
+    def _episode(self, content: BagContent, window: EpisodeWindow) -> None:
         bag = content.bag
         where = str(bag.bag.path)
         if window.number:
@@ -268,7 +268,7 @@ class _Reader:
         ]
         self._add_trace(bag, window, values)
 
-    def _id(self, where: str, bag: Bag, window: Window, values: Mapping[str, Any]) -> str:
+    def _id(self, where: str, bag: Bag, window: EpisodeWindow, values: Mapping[str, Any]) -> str:
         template = self._map.id
         if template is None:
             name = self._names[bag.path]
@@ -316,7 +316,11 @@ class _Reader:
             self.maker.add(row, place, ours, source, text or "")
 
     def _add_columns(
-        self, row: ImportedRow, content: BagContent, window: Window, stopped: EndReason | None
+        self,
+        row: ImportedRow,
+        content: BagContent,
+        window: EpisodeWindow,
+        stopped: EndReason | None,
     ) -> None:
         for ours, column in self._map.columns.items():
             place = f"{row.where}: {column.field.text} (columns.{ours} of the topic map)"
@@ -336,7 +340,7 @@ class _Reader:
                 )
             self.maker.add(row, place, ours, column, text)
 
-    def _stopped(self, where: str, content: BagContent, window: Window) -> EndReason | None:
+    def _stopped(self, where: str, content: BagContent, window: EpisodeWindow) -> EndReason | None:
         found = [
             reason
             for reason, source in self._map.stops.by_reason.items()
@@ -348,7 +352,7 @@ class _Reader:
         ]
         return found[0] if found else None
 
-    def _add_computed(self, row: ImportedRow, content: BagContent, window: Window) -> None:
+    def _add_computed(self, row: ImportedRow, content: BagContent, window: EpisodeWindow) -> None:
         values = row.values
         values.setdefault("start_ns", window.first_ns)
         if began := never_set(values):
@@ -367,13 +371,13 @@ class _Reader:
         measured, left_out = self._measure(signals)
         values["control_quality"] = {**measured, **values.get("control_quality", {})}
         self.left_out += [
-            LeftOut(episode_id=values["episode_id"], measure=name, reason=reason)
+            LeftOutMeasure(episode_id=values["episode_id"], measure=name, reason=reason)
             for name, reason in {**left_out, **signals.skipped}.items()
         ]
 
     # Traces ------------------------------------------------------------------------------------
 
-    def _add_trace(self, bag: OpenBag, window: Window, values: dict[str, Any]) -> None:
+    def _add_trace(self, bag: OpenBag, window: EpisodeWindow, values: dict[str, Any]) -> None:
         ready = self._scratch / f"{len(self._traces)}-trace"
         with explained(bag.bag.path, "cannot be copied"):
             if window.number:
@@ -413,7 +417,7 @@ def _copy_part(bag: OpenBag, first_ns: int, last_ns: int, target: Path) -> str:
         writer = Writer(out, chunk_size=CHUNK_BYTES, compression=CompressionType.ZSTD)
         writer.start(profile="ros2", library="robo-eval")
         schemas: dict[tuple[str, str, str], int] = {}
-        channels: dict[Channel, int] = {}
+        channels: dict[FileTopic, int] = {}
         for channel, stamp, data in bag.raw_messages(first_ns, last_ns):
             if channel not in channels:
                 form, text = bag.definition_of(channel, data)

@@ -136,7 +136,7 @@ Topic = Annotated[FieldPath, PlainValidator(partial(parse_field, whole=True))]
 """A field, or a topic whose messages are meant as a whole."""
 
 
-class Told(Short):
+class ToldField(Short):
     """A field that says something, and for how long."""
 
     SHORT: ClassVar[str] = "field"
@@ -184,7 +184,7 @@ class Told(Short):
         return "never"
 
 
-class Stop(Told):
+class Stop(ToldField):
     """A field that is true when an episode was stopped."""
 
     @model_validator(mode="after")
@@ -195,7 +195,7 @@ class Stop(Told):
         return self
 
 
-class FieldSource(Told, Conversion):
+class FieldSource(ToldField, Conversion):
     """Where one of our columns comes from."""
 
     take: Take | None = None
@@ -205,7 +205,7 @@ class FieldSource(Told, Conversion):
 
     @model_validator(mode="before")
     @classmethod
-    def _whole(cls, data: Any) -> Any:  # noqa: ANN401 - raw YAML
+    def _whole(cls, data: Any) -> Any:
         # Messages are counted, whatever is in them.
         if isinstance(data, dict) and data.get("take") == "count":
             return {**data, "field": parse_field(data.get("field"), whole=True)}
@@ -247,7 +247,7 @@ class FieldSource(Told, Conversion):
 
     @property
     def late(self) -> Late:
-        """Whether what is said after the end counts, see `Told`."""
+        """Whether what is said after the end counts, see `ToldField`."""
         if self.is_held or self.takes not in ("last", "first", *TRUTH_TAKES):
             return "never"
         return _LATE.get(self._ours.partition(".")[0], "silent")
@@ -305,7 +305,7 @@ class Folder(Short):
         return self
 
 
-class Exposure(Short):
+class ExposureRule(Short):
     """When a robot moves: while a field is true, or a speed in it above a number."""
 
     SHORT: ClassVar[str] = "field"
@@ -323,7 +323,7 @@ class Exposure(Short):
 
     @model_validator(mode="before")
     @classmethod
-    def _is_field(cls, data: Any) -> Any:  # noqa: ANN401 - raw YAML
+    def _is_field(cls, data: Any) -> Any:
         if isinstance(data, str) and not data.startswith("/"):
             raise ValueError(
                 f"is neither bag nor a field, given {data!r:.40}; write bag, or the field that is"
@@ -450,7 +450,7 @@ class TopicMap(ImportMap):
     """What control measures are computed from."""
     measures: MeasureMap = Field(default_factory=MeasureMap)
     """How they are."""
-    exposure: Annotated[Exposure | None, BeforeValidator(_bag_alone)] = None
+    exposure: Annotated[ExposureRule | None, BeforeValidator(_bag_alone)] = None
     """When the robot moves; None if it is exposed all the time."""
     episodes: Annotated[Markers | None, BeforeValidator(_bag_alone)] = None
     """Where a bag is cut; None if it is one episode."""
@@ -467,7 +467,7 @@ class TopicMap(ImportMap):
         """Which of our columns each part of the map gives."""
         return {**super().says(), "folder": self.folder.regex.groupindex if self.folder else ()}
 
-    def truths(self) -> Iterator[tuple[str, Told]]:
+    def truths(self) -> Iterator[tuple[str, ToldField]]:
         """What is false unless a message says that it is true: its place in the map, its source."""
         for name, column in self.columns.items():
             if column.takes == "rises":

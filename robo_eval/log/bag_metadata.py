@@ -155,7 +155,7 @@ def described(path: Path) -> Described | None:
         ) from err
 
 
-def _described(content: Any) -> Described:  # noqa: ANN401 - whatever was written
+def _described(content: Any) -> Described:
     if not isinstance(content, dict):
         raise TypeError
     types: dict[str, str] = {}
@@ -176,5 +176,5 @@ def _described(content: Any) -> Described:  # noqa: ANN401 - whatever was writte
 class _Plain(yaml.SafeDumper):
     """YAML without references to earlier parts, which not every reader follows."""
 
-    def ignore_aliases(self, data: Any) -> bool:  # noqa: ANN401, ARG002 - as the base has it
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - as the base has it
         return True

@@ -12,7 +12,7 @@ from robo_eval.core.errors import InputError
 from robo_eval.core.names import unknown_name
 from robo_eval.core.wording import counted
 from robo_eval.log.bag_field import DATA, Definitions, FieldPath, Message, check_field, fields_in
-from robo_eval.log.bag_map import Exposure
+from robo_eval.log.bag_map import ExposureRule
 from robo_eval.log.bag_signals import JOINT_STATE, NUMBERS, conflict, names_beside
 
 _NS: Final = 1e-9
@@ -39,7 +39,9 @@ class MotionReader:
         InputError: If the field holds no speed.
     """
 
-    def __init__(self, where: str, exposure: Exposure, type_name: str, known: Definitions) -> None:
+    def __init__(
+        self, where: str, exposure: ExposureRule, type_name: str, known: Definitions
+    ) -> None:
         self.topic: Final = exposure.field.topic
         self._where = where
         self._exposure = exposure

@@ -28,7 +28,7 @@ from robo_eval.log.bag_gaps import Integers, Span, gaps
 from robo_eval.log.bag_recover import is_cut_short, recover
 from robo_eval.log.bag_storage import (
     SQLITE_MAGIC,
-    Channel,
+    FileTopic,
     McapStorage,
     SqliteStorage,
     Storage,
@@ -92,8 +92,8 @@ class OpenBag:
         self.bag: Final = bag
         self.files: Final = files
         self._storages: Final = storages
-        self._channels: Final[dict[str, list[Channel]]] = {}
-        self._types: Final[dict[Channel, MessageTypes]] = {}
+        self._channels: Final[dict[str, list[FileTopic]]] = {}
+        self._types: Final[dict[FileTopic, MessageTypes]] = {}
         self._tallies: Final[dict[tuple[str, str], _Tally]] = {}
         read = [self._scan(path, storage) for path, storage in storages.items()]
         if not self._tallies:
@@ -183,12 +183,12 @@ class OpenBag:
                 ) from err
             yield channel.topic, stamp, message
 
-    def raw_messages(self, first_ns: int, last_ns: int) -> Iterator[tuple[Channel, int, bytes]]:
+    def raw_messages(self, first_ns: int, last_ns: int) -> Iterator[tuple[FileTopic, int, bytes]]:
         """Channel, time and bytes of each message of all topics between two times."""
         for stamp, channel, data in self._in_order(None, first_ns, last_ns):
             yield channel, stamp, data
 
-    def definition_of(self, channel: Channel, data: bytes) -> tuple[str, str]:
+    def definition_of(self, channel: FileTopic, data: bytes) -> tuple[str, str]:
         """Format and text of the definition of a channel's messages, such as `data`, if any."""
         if not channel.definition:
             try:
@@ -199,14 +199,14 @@ class OpenBag:
 
     def _in_order(
         self, topics: frozenset[str] | None, first_ns: int, last_ns: int
-    ) -> Iterator[tuple[int, Channel, bytes]]:
+    ) -> Iterator[tuple[int, FileTopic, bytes]]:
         with explained_as_bag(self.bag.path):
             yield from merge(
                 *(s.messages(topics, first_ns, last_ns) for s in self._storages.values()),
                 key=itemgetter(0),
             )
 
-    def _types_of(self, channel: Channel) -> MessageTypes:
+    def _types_of(self, channel: FileTopic) -> MessageTypes:
         if channel not in self._types:
             try:
                 self._types[channel] = MessageTypes(channel)
@@ -250,7 +250,7 @@ class OpenBag:
         _check_count(path, source, storage.statistics, counts, remedy)
         return _Read(path, first, last, counts)
 
-    def _tally_of(self, channel: Channel) -> _Tally:
+    def _tally_of(self, channel: FileTopic) -> _Tally:
         channels = self._channels.setdefault(channel.topic, [])
         if channel not in channels:
             channels.append(channel)
@@ -261,7 +261,7 @@ class OpenBag:
         silent = [channel for s in self._storages.values() for channel in s.channels()]
         if self.bag.metadata is not None:
             silent += [
-                Channel(topic=topic, type=type_name(kind), encoding=CDR)
+                FileTopic(topic=topic, type=type_name(kind), encoding=CDR)
                 for topic, kind in self.bag.metadata.types.items()
             ]
         for channel in silent:

@@ -20,7 +20,7 @@ from robo_eval.log.bag_field import DATA, FieldPath, Message, check_field
 from robo_eval.log.bag_gaps import Span, lasting
 from robo_eval.log.bag_gaps import gaps as gaps_in
 from robo_eval.log.bag_joints import described_units, may_slide, with_units
-from robo_eval.log.bag_map import NUMERIC_TAKES, Exposure, FieldSource, Told, TopicMap
+from robo_eval.log.bag_map import NUMERIC_TAKES, ExposureRule, FieldSource, ToldField, TopicMap
 from robo_eval.log.bag_motion import MotionReader
 from robo_eval.log.bag_open import OpenBag
 from robo_eval.log.bag_signals import (
@@ -34,7 +34,7 @@ from robo_eval.log.bag_signals import (
     whole,
 )
 from robo_eval.log.bag_value import finite_of, spelled, truth_of
-from robo_eval.log.bag_window import Window, cut
+from robo_eval.log.bag_window import EpisodeWindow, cut
 from robo_eval.log.cells import number_of
 
 _NS: Final = 1e-9
@@ -49,7 +49,7 @@ _LONGEST: Final = 40
 
 
 @dataclass(slots=True)
-class Series:
+class FieldSeries:
     """The values of one field over time.
 
     Attributes:
@@ -93,7 +93,7 @@ class BagContent:
         """Joints whose unit nothing says, taken as rad."""
         self._is_unit_stated = bool(mapping.signals.joint_unit)
         self._map = self._with_units(mapping)
-        self._series: dict[FieldPath, Series] = {}
+        self._series: dict[FieldPath, FieldSeries] = {}
         self._stamps: dict[str, list[int]] = defaultdict(list)
         self._heard: set[str] = set()
         self._float32: set[FieldPath] = set()
@@ -145,7 +145,7 @@ class BagContent:
                     self._events.add(path)
                 elif check_field(where, path, kind, known) == "float32":
                     self._float32.add(path)
-                self._series[path] = Series()
+                self._series[path] = FieldSeries()
 
     def _signal_readers(self) -> dict[str, SignalReader]:
         signals, types, known_of = self._map.signals, self.bag.topics, self.bag.definitions_of
@@ -164,7 +164,7 @@ class BagContent:
         return readers
 
     def _read(self) -> None:
-        by_topic: dict[str, list[tuple[FieldPath, Series]]] = {}
+        by_topic: dict[str, list[tuple[FieldPath, FieldSeries]]] = {}
         for path, series in self._series.items():
             by_topic.setdefault(path.topic, []).append((path, series))
         takers: dict[str, list[SignalReader | MotionReader]] = {}
@@ -200,10 +200,10 @@ class BagContent:
 
     def too_short(self, path: FieldPath) -> str:
         """That lists do not reach to a place, for the end of a message; empty if all do."""
-        most = self._series.get(path, Series()).entries
+        most = self._series.get(path, FieldSeries()).entries
         return "" if most is None else f": lists have at most {counted(most, 'entry', 'entries')}"
 
-    def _check_silent(self, place: str, source: Told) -> None:
+    def _check_silent(self, place: str, source: ToldField) -> None:
         """Refuse a truth that no message of its topic holds: it would count as false."""
         path = source.field
         may_be_absent = source.default is not None or self.bag.is_recovered
@@ -223,7 +223,7 @@ class BagContent:
             if may_be_absent and path.topic in self._heard and not self._series[path].values
         ]
 
-    def _take(self, path: FieldPath, series: Series, stamp: int, message: Message) -> None:
+    def _take(self, path: FieldPath, series: FieldSeries, stamp: int, message: Message) -> None:
         value = _EVENT if path in self._events else path.value(message)
         if value is None:
             found = (series.entries, path.entries(message))
@@ -244,23 +244,23 @@ class BagContent:
 
     # Episodes ----------------------------------------------------------------------------------
 
-    def _cut(self) -> list[Window]:
+    def _cut(self) -> list[EpisodeWindow]:
         first, last = self._start_ns, self.bag.end_ns
         markers = self._map.episodes
         if markers is None:
-            return [Window(number=0, first_ns=first, last_ns=last, until_ns=last)]
+            return [EpisodeWindow(number=0, first_ns=first, last_ns=last, until_ns=last)]
         if markers.field in self._events and markers.each is None:
             markers = markers.model_copy(update={"each": "message"})
         # Of an end and a start at one time, the end is first.
         said = [
             (stamp, path, value)
             for path in dict.fromkeys((markers.end_field or markers.field, markers.field))
-            for series in [self._series.get(path, Series())]
+            for series in [self._series.get(path, FieldSeries())]
             for stamp, value in zip(series.stamps, series.values, strict=True)
         ]
         return cut(self._where, markers, sorted(said, key=itemgetter(0)), last)
 
-    def _without_gaps(self, window: Window, gaps: Sequence[Span]) -> Window:
+    def _without_gaps(self, window: EpisodeWindow, gaps: Sequence[Span]) -> EpisodeWindow:
         """An episode, with the gaps in it as pauses if the map says so."""
         inside = [
             (max(low, window.first_ns), min(high, window.last_ns))
@@ -271,7 +271,7 @@ class BagContent:
         return replace(window, pauses=self._pauses(window, inside, after, window.first_ns))
 
     def _pauses(
-        self, window: Window, gaps: Sequence[Span], after: Sequence[str], first_ns: int
+        self, window: EpisodeWindow, gaps: Sequence[Span], after: Sequence[str], first_ns: int
     ) -> tuple[Span, ...]:
         """The gaps in an episode if they do not count; refused if the map does not say."""
         choice = self._map.gaps
@@ -295,7 +295,7 @@ class BagContent:
         ]
         return pauses
 
-    def may_be_cut(self, window: Window) -> bool:
+    def may_be_cut(self, window: EpisodeWindow) -> bool:
         """Whether the end of an episode may be in the part of the bag that was lost."""
         return self.bag.is_recovered and window.until_ns >= self.bag.end_ns
 
@@ -304,7 +304,7 @@ class BagContent:
         said: dict[str, Counter[int]] = defaultdict(Counter)
         used: dict[str, Counter[int]] = defaultdict(Counter)
         for source in (*self._map.columns.values(), *self._map.stops.by_reason.values()):
-            stamps = self._series.get(source.field, Series()).stamps
+            stamps = self._series.get(source.field, FieldSeries()).stamps
             places = {at for window in self.windows for at in self._said(source, window)}
             # Fields of one topic are of the same messages, below a JSON text also of others.
             said[source.field.topic] |= Counter(stamps)
@@ -317,9 +317,9 @@ class BagContent:
         left = {topic: (stamps - used[topic]).total() for topic, stamps in said.items()}
         return {topic: count for topic, count in left.items() if count}
 
-    def _said(self, source: Told, window: Window) -> list[int]:
+    def _said(self, source: ToldField, window: EpisodeWindow) -> list[int]:
         """Which values of a field count in an episode, in the order of time."""
-        series = self._series.get(source.field, Series())
+        series = self._series.get(source.field, FieldSeries())
         inside = series.within(window.first_ns, window.last_ns)
         if source.is_held and source.takes not in (*NUMERIC_TAKES, "count"):
             return [*series.before(window.first_ns), *inside]
@@ -335,7 +335,7 @@ class BagContent:
     def _is_missing(self, value: object) -> bool:
         return spelled(self._where, value, self._map.missing) in self._map.missing
 
-    def text(self, ours: str, place: str, column: FieldSource, window: Window) -> str | None:
+    def text(self, ours: str, place: str, column: FieldSource, window: EpisodeWindow) -> str | None:
         """What a field comes to in an episode, as the text of a cell; None if it is silent.
 
         Raises:
@@ -377,7 +377,7 @@ class BagContent:
         return "true" if (all if column.takes == "all" else any)(truths) else "false"
 
     def _check_late(
-        self, place: str, column: FieldSource, window: Window, said: Sequence[int]
+        self, place: str, column: FieldSource, window: EpisodeWindow, said: Sequence[int]
     ) -> None:
         """Refuse a label that says something else after the end than in the episode."""
         markers, series = self._map.episodes, self._series[column.field]
@@ -400,7 +400,7 @@ class BagContent:
                 )
 
     def _remark_fall(
-        self, ours: str, column: FieldSource, window: Window, said: Sequence[int]
+        self, ours: str, column: FieldSource, window: EpisodeWindow, said: Sequence[int]
     ) -> None:
         values = self._series[column.field].values
         if any(_named(column.field.text, column.truths, values[at]) for at in said):
@@ -409,7 +409,7 @@ class BagContent:
                 " take: any it is true"
             )
 
-    def was_true(self, place: str, source: Told, window: Window) -> bool:
+    def was_true(self, place: str, source: ToldField, window: EpisodeWindow) -> bool:
         """Whether a field was true at any time of an episode.
 
         Raises:
@@ -417,14 +417,16 @@ class BagContent:
         """
         return any(self._truths(place, source, window, self._said(source, window)))
 
-    def _truths(self, place: str, source: Told, window: Window, said: Sequence[int]) -> list[bool]:
+    def _truths(
+        self, place: str, source: ToldField, window: EpisodeWindow, said: Sequence[int]
+    ) -> list[bool]:
         """What each value says."""
         truths = [self._truth(place, source.field, source.truths, at) for at in said]
         if truths and truths[0] and source.holds is None:
             self._check_held(place, source, window, said[0])
         return truths
 
-    def _check_held(self, place: str, source: Told, window: Window, at: int) -> None:
+    def _check_held(self, place: str, source: ToldField, window: EpisodeWindow, at: int) -> None:
         """Refuse what was true in an earlier episode and is never false: it may be an event."""
         series = self._series[source.field]
         then = series.stamps[at]
@@ -463,7 +465,7 @@ class BagContent:
         seconds = (self._series[path].stamps[at] - self.bag.start_ns) * _NS
         return f"{place}: at {seconds:.3f} s"
 
-    def ticks(self, window: Window) -> int | None:
+    def ticks(self, window: EpisodeWindow) -> int | None:
         """Number of commands in an episode; None if the map names no topic of commands."""
         reader = self._readers.get("command")
         if reader is None:
@@ -471,7 +473,7 @@ class BagContent:
         stamps = reader.received_ns
         return bisect_right(stamps, window.last_ns) - bisect_left(stamps, window.first_ns)
 
-    def motion_s(self, place: str, window: Window) -> float | None:
+    def motion_s(self, place: str, window: EpisodeWindow) -> float | None:
         """Seconds of an episode in which the robot moved; all of it if the map does not say when.
 
         None if that is in the part of the bag that was lost. A value holds until the next one; what
@@ -489,9 +491,9 @@ class BagContent:
             return sum(self._motion.seconds(*part) for part in window.parts())
         return sum(self._true_ns(place, exposure, *part) for part in window.parts()) * _NS
 
-    def _true_ns(self, place: str, exposure: Exposure, first_ns: int, last_ns: int) -> int:
+    def _true_ns(self, place: str, exposure: ExposureRule, first_ns: int, last_ns: int) -> int:
         """How long a field was true between two times."""
-        series, total = self._series.get(exposure.field, Series()), 0
+        series, total = self._series.get(exposure.field, FieldSeries()), 0
         low = max(0, bisect_right(series.stamps, first_ns) - 1)
         stamps = series.stamps[low : bisect_right(series.stamps, last_ns)]
         for at, (start, end) in enumerate(
@@ -502,9 +504,9 @@ class BagContent:
                 total += last - first
         return total
 
-    def _is_known(self, place: str, field: FieldPath, window: Window) -> bool:
+    def _is_known(self, place: str, field: FieldPath, window: EpisodeWindow) -> bool:
         """Whether anything says if the robot moves; refused if it should, remarked of a part."""
-        stamps = self._series.get(field, Series()).stamps
+        stamps = self._series.get(field, FieldSeries()).stamps
         since = self._motion.since_ns if self._motion else min(stamps, default=None)
         if since is None or since >= window.last_ns:
             if self.may_be_cut(window):
@@ -521,7 +523,7 @@ class BagContent:
             )
         return True
 
-    def signals(self, window: Window) -> ControlSignals:
+    def signals(self, window: EpisodeWindow) -> ControlSignals:
         """The signals of an episode.
 
         Raises:
@@ -577,7 +579,7 @@ class BagContent:
             skipped=skipped,
         )
 
-    def _signal_pauses(self, window: Window) -> tuple[Span, ...]:
+    def _signal_pauses(self, window: EpisodeWindow) -> tuple[Span, ...]:
         """Pauses of an episode by the clock of its signals."""
         if self._map.signals.clock == "received":
             return window.pauses
@@ -608,7 +610,7 @@ class BagContent:
                 f" signals.joint_unit if it does, or {{{slides}: rad}} if it turns",
             )
 
-    def _remark_commands(self, window: Window) -> None:
+    def _remark_commands(self, window: EpisodeWindow) -> None:
         reader = self._readers.get("command")
         what = reader.to_and_fro(window.first_ns, window.last_ns) if reader else ""
         self.remarks[window.number] += [what] if what else []
@@ -640,7 +642,7 @@ class BagContent:
                     f" signals.continuous: [{name}] if it turns without end",
                 )
 
-    def _origin(self, window: Window) -> int:
+    def _origin(self, window: EpisodeWindow) -> int:
         if self._map.signals.clock == "received":
             return window.first_ns
         starts = [reader.origin_ns() for reader in self._readers.values()]

@@ -104,7 +104,7 @@ class _Group:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Column:
+class _SignalColumn:
     """One joint in the messages of a topic, in their order.
 
     Attributes:
@@ -121,8 +121,8 @@ class _Column:
     values: Floats
     groups: Integers
 
-    def take(self, which: NDArray[np.bool_]) -> _Column:
-        return _Column(
+    def take(self, which: NDArray[np.bool_]) -> _SignalColumn:
+        return _SignalColumn(
             self.numbers[which],
             self.received[which],
             self.stamps[which],
@@ -343,7 +343,7 @@ class SignalReader:
         use = "header_ns" if self._signals.clock == "header" else "received_ns"
         return min((min(getattr(g, use)) for g in self._groups.values()), default=None)
 
-    def _column(self, name: str, first_ns: int, last_ns: int) -> _Column:
+    def _column(self, name: str, first_ns: int, last_ns: int) -> _SignalColumn:
         parts = []
         for index, (names, group) in enumerate(self._groups.items()):
             low = bisect_left(group.received_ns, first_ns)
@@ -354,7 +354,7 @@ class SignalReader:
             stamps = group.header_ns if self._signals.clock == "header" else group.received_ns
             values = np.array([row[at] for row in group.rows[part]])
             parts.append(
-                _Column(
+                _SignalColumn(
                     np.array(group.numbers[part]),
                     np.array(group.received_ns[part], dtype=np.int64),
                     np.array(stamps[part], dtype=np.int64),
@@ -364,16 +364,16 @@ class SignalReader:
             )
         if not parts:
             none = np.array([], dtype=np.int64)
-            return _Column(none, none, none, none.astype(np.float64), none)
+            return _SignalColumn(none, none, none, none.astype(np.float64), none)
         order = np.argsort(np.concatenate([part.numbers for part in parts]))
-        return _Column(
+        return _SignalColumn(
             *(
                 np.concatenate([getattr(part, key) for part in parts])[order]
                 for key in ("numbers", "received", "stamps", "values", "groups")
             )
         )
 
-    def _finite(self, name: str, column: _Column, skipped: dict[str, str]) -> _Column:
+    def _finite(self, name: str, column: _SignalColumn, skipped: dict[str, str]) -> _SignalColumn:
         """The numbers alone; what came before the first of them was not known yet."""
         is_finite = np.isfinite(column.values)
         wrong = np.flatnonzero(~is_finite)
@@ -399,7 +399,7 @@ class SignalReader:
         skipped[f"NaN in {self.topic}"] = f"{what} in {len(wrong)} of {len(column.values)} messages"
         return column.take(is_finite)
 
-    def _check_header(self, column: _Column) -> None:
+    def _check_header(self, column: _SignalColumn) -> None:
         if self._signals.clock == "received":
             return
         stamps, count = column.stamps, len(column.stamps)
@@ -418,7 +418,7 @@ class SignalReader:
                     f" message {column.numbers[at]}; set signals.clock: received"
                 )
 
-    def _check_publishers(self, name: str, column: _Column) -> None:
+    def _check_publishers(self, name: str, column: _SignalColumn) -> None:
         # A command and a force may jump to and fro, and a joint may not.
         may_jump = self._path != self._signals.joint_state
         at = conflict(column.received, column.values, column.groups, _APART, may_jump=may_jump)

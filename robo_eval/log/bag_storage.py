@@ -33,7 +33,7 @@ _COMPRESSIONS: Final = ("", "none", "lz4", "zstd")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Channel:
+class FileTopic:
     """A topic in one file.
 
     Attributes:
@@ -51,7 +51,7 @@ class Channel:
     definition: str = ""
 
 
-Stored = tuple[int, Channel, bytes]
+Stored = tuple[int, FileTopic, bytes]
 """Time (ns), channel and bytes of a message."""
 
 
@@ -70,7 +70,7 @@ class McapStorage:
         self._path: Final = path
         self._file: Final[BinaryIO] = path.open("rb")
         self._schemas: dict[int, mcap.records.Schema] = {}
-        self._channels: dict[int, Channel] = {}
+        self._channels: dict[int, FileTopic] = {}
         self._blocks: list[_Block] = []
         self.statistics: Mapping[str, int] = {}
 
@@ -78,7 +78,7 @@ class McapStorage:
         """Close the file."""
         self._file.close()
 
-    def channels(self) -> Iterable[Channel]:
+    def channels(self) -> Iterable[FileTopic]:
         """Those of its topics; complete after a scan."""
         return self._channels.values()
 
@@ -104,7 +104,7 @@ class McapStorage:
     ) -> Iterator[Stored]:
         """The messages of some topics, or of all, between two times, in the order of time."""
         # A chunk is loaded when its time has come: chunks may overlap.
-        waiting: list[tuple[int, int, Channel, bytes]] = []
+        waiting: list[tuple[int, int, FileTopic, bytes]] = []
         number = 0
         for block in sorted(self._blocks, key=lambda block: block.first_ns):
             if block.last_ns < first_ns or block.first_ns > last_ns:
@@ -214,7 +214,7 @@ class McapStorage:
             return
         record = mcap.records.Channel.read(stream)
         found = self._schemas.get(record.schema_id)
-        channel = Channel(
+        channel = FileTopic(
             topic=record.topic,
             type=type_name(found.name if found else ""),
             encoding=record.message_encoding,
@@ -263,7 +263,7 @@ class SqliteStorage:
         """Close the file."""
         self._base.close()
 
-    def channels(self) -> Iterable[Channel]:
+    def channels(self) -> Iterable[FileTopic]:
         """Those of its topics."""
         return self._channels.values()
 
@@ -294,7 +294,7 @@ class SqliteStorage:
                 raise ValueError(f"a message is of topic {number}, which no row describes")
             yield stamp, channel, _plain(data)
 
-    def _read_channels(self, path: Path) -> dict[int, Channel]:
+    def _read_channels(self, path: Path) -> dict[int, FileTopic]:
         definitions: dict[str, tuple[str, str]] = {}
         # Bags from before ROS 2 Iron hold none.
         if self._columns("message_definitions"):
@@ -308,7 +308,7 @@ class SqliteStorage:
         channels = {}
         for number, name, kind, encoding in topics:
             form, text = definitions.get(kind, ("", ""))
-            channels[number] = Channel(
+            channels[number] = FileTopic(
                 topic=name, type=type_name(kind), encoding=encoding, format=form, definition=text
             )
         return channels

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from robo_eval.core.errors import InputError, MissingExtraError, pip_install
 from robo_eval.log.bag_field import WIDE_TEXT, Definitions, Message
-from robo_eval.log.bag_storage import Channel
+from robo_eval.log.bag_storage import FileTopic
 
 if TYPE_CHECKING:
     from rosbags.typesys.store import Typestore
@@ -38,7 +38,7 @@ class MessageTypes:
         MissingExtraError: If the library that reads definitions is not installed.
     """
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: FileTopic) -> None:
         self._type: Final = channel.type
         # A writer that knows nothing of ROS may leave it empty.
         if channel.encoding not in (CDR, ""):
@@ -105,7 +105,7 @@ class MessageTypes:
         return message, store
 
 
-def library() -> Any:  # noqa: ANN401 - a module
+def library() -> Any:
     """The library that reads definitions.
 
     Raises:
@@ -209,7 +209,7 @@ def _standards() -> Iterator[dict[str, Any]]:
 
 
 @cache
-def _standard(release: Any) -> dict[str, Any]:  # noqa: ANN401 - a release, as the library has it
+def _standard(release: Any) -> dict[str, Any]:
     found: dict[str, Any] = library().get_typestore(release).fielddefs
     return found
 
@@ -249,7 +249,7 @@ def _from_idl(text: str) -> dict[str, Any]:
     return found
 
 
-def _needs(fields: Any) -> list[str]:  # noqa: ANN401 - as the library keeps them
+def _needs(fields: Any) -> list[str]:
     """The types that the fields of a type are of."""
     found = []
     for _, (kind, what) in fields[1]:

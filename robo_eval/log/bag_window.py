@@ -26,7 +26,7 @@ _AGAIN: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
+class EpisodeWindow:
     """The part of a bag that is one episode.
 
     Attributes:
@@ -56,7 +56,7 @@ class Window:
         return sum(max(0, min(last, end) - first) for first, last in self.parts()) * _NS
 
 
-def cut(where: str, markers: Markers, said: Sequence[Said], end_ns: int) -> list[Window]:
+def cut(where: str, markers: Markers, said: Sequence[Said], end_ns: int) -> list[EpisodeWindow]:
     """The episodes between markers.
 
     A marker is a change: a state that is repeated begins one episode, not one each time.
@@ -120,7 +120,7 @@ def cut(where: str, markers: Markers, said: Sequence[Said], end_ns: int) -> list
     within_s = LABEL_WITHIN_S if markers.label_within_s is None else markers.label_within_s
     nexts = [first - 1 for first, _, _ in cuts[1:]] + [end_ns]
     return [
-        Window(
+        EpisodeWindow(
             number=number,
             first_ns=first,
             last_ns=last,

@@ -8,14 +8,14 @@ GENESIS: Final = "0" * 64
 """What the first link of a chain names as the digest of the one before it."""
 
 
-class Link(NamedTuple):
+class ChainLink(NamedTuple):
     """A place in a chain: its number, from 1 on, and its digest."""
 
     sequence: int
     sha256: str
 
 
-START: Final = Link(0, GENESIS)
+START: Final = ChainLink(0, GENESIS)
 """What the first link follows."""
 
 
@@ -24,7 +24,9 @@ def numbers_text(first: int, last: int, noun: str = "row") -> str:
     return f"{noun} {first}" if first == last else f"{noun}s {first} to {last}"
 
 
-def break_text(last: Link, sequence: int, previous_sha256: object, noun: str = "row") -> str | None:
+def break_text(
+    last: ChainLink, sequence: int, previous_sha256: object, noun: str = "row"
+) -> str | None:
     """How a link fails to follow the last one, in words; see `break_before`."""
     before = last.sequence
     match break_before(last, sequence, previous_sha256):
@@ -40,7 +42,7 @@ def break_text(last: Link, sequence: int, previous_sha256: object, noun: str = "
 
 
 def break_before(
-    last: Link, sequence: int, previous_sha256: object
+    last: ChainLink, sequence: int, previous_sha256: object
 ) -> Literal["gap", "moved", "other"] | None:
     """How a link fails to follow the last one; None if it follows.
 

@@ -107,7 +107,7 @@ class Short(Section):
 
     @model_validator(mode="before")
     @classmethod
-    def _long(cls, data: Any) -> Any:  # noqa: ANN401 - raw YAML
+    def _long(cls, data: Any) -> Any:
         return {cls.SHORT: data} if isinstance(data, str) else data
 
 
@@ -158,7 +158,7 @@ class Conversion(Section):
             raise ValueError("scale: a start is scaled from a unit: add unit: s, ms, us or ns")
 
 
-class Constant(Conversion):
+class MapConstant(Conversion):
     """A value that stands in the map itself."""
 
     is_constant: ClassVar[bool] = True

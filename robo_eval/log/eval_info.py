@@ -164,7 +164,7 @@ def _evaluated(source: Path, data: bytes) -> Iterator[Played]:
         raise InputError(f"{source}: holds neither per_episode nor per_task of lerobot-eval")
 
 
-def _of_task(source: Path, where: str, entry: Any) -> Iterator[Played]:  # noqa: ANN401 - JSON
+def _of_task(source: Path, where: str, entry: Any) -> Iterator[Played]:
     """The episodes of one of several tasks, which are told apart by their order only."""
     entry = entry if isinstance(entry, Mapping) else {}
     metrics, group = entry.get("metrics"), entry.get("task_group")

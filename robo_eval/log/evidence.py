@@ -501,7 +501,7 @@ class Probe(PolicyNote):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Declaration(PolicyNote):
+class EvidenceDeclaration(PolicyNote):
     """Something a person vouches for that no log can show.
 
     Attributes:
@@ -600,7 +600,7 @@ class Evidence:
     anchors: tuple[Anchor, ...] | None = None
     experts: tuple[Expert, ...] | None = None
     probes: tuple[Probe, ...] | None = None
-    declarations: tuple[Declaration, ...] | None = None
+    declarations: tuple[EvidenceDeclaration, ...] | None = None
     checklist: tuple[Answer, ...] | None = None
     sources: Mapping[str, str] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)

@@ -27,7 +27,7 @@ class WordError(ValueError):
         self.valid = valid
 
 
-class Cell:
+class CellMark:
     """Marks a field that is read from the text of a cell.
 
     Pydantic is needed where files are read; notes themselves load without it.
@@ -45,7 +45,7 @@ class Cell:
         return core_schema.no_info_plain_validator_function(self.read)
 
 
-def word(*valid: str) -> Cell:
+def word(*valid: str) -> CellMark:
     """A word from a closed list."""
 
     def read(cell: str) -> str:
@@ -53,7 +53,7 @@ def word(*valid: str) -> Cell:
             raise WordError(valid)
         return cell
 
-    return Cell(read, ", ".join(valid))
+    return CellMark(read, ", ".join(valid))
 
 
 def _given(cell: str, what: str) -> str:
@@ -114,25 +114,25 @@ def _steps(cell: str) -> dict[str, bool | None]:
     return found
 
 
-Text = Annotated[str, Cell(_text, "a text")]
+Text = Annotated[str, CellMark(_text, "a text")]
 """A text that must be there."""
-Lower = Annotated[str, Cell(str.lower, "a text")]
+Lower = Annotated[str, CellMark(str.lower, "a text")]
 """A text that may be written with capitals."""
-Author = Annotated[str, Cell(_author, "policy, or a name")]
+Author = Annotated[str, CellMark(_author, "policy, or a name")]
 """`policy`, which may be written with capitals, or a name."""
-Truth = Annotated[bool, Cell(_READ.truth, "true or false")]
+Truth = Annotated[bool, CellMark(_READ.truth, "true or false")]
 """Yes or no."""
-Quantity = Annotated[float, Cell(_quantity, "a number of at least 0")]
+Quantity = Annotated[float, CellMark(_quantity, "a number of at least 0")]
 """A number of at least 0."""
-Share = Annotated[float, Cell(_share, "a number from 0 to 1")]
+Share = Annotated[float, CellMark(_share, "a number from 0 to 1")]
 """A number from 0 to 1."""
-Count = Annotated[int, Cell(_count, "a whole number of at least 0")]
+Count = Annotated[int, CellMark(_count, "a whole number of at least 0")]
 """A whole number of at least 0."""
-Moment = Annotated[int, Cell(_time_ns, _TIME)]
+Moment = Annotated[int, CellMark(_time_ns, _TIME)]
 """A time with its zone, as ns since 1970, UTC."""
-Offset = Annotated[int, Cell(_utc_offset_s, _TIME)]
+Offset = Annotated[int, CellMark(_utc_offset_s, _TIME)]
 """How far the clock of such a time is from UTC, in s."""
 Steps = Annotated[
-    Mapping[str, bool | None], Cell(_steps, 'a JSON object such as {"grasped": true}')
+    Mapping[str, bool | None], CellMark(_steps, 'a JSON object such as {"grasped": true}')
 ]
 """Steps with true, false or null, as a JSON object."""

@@ -11,7 +11,7 @@ from typing import Final, get_args, get_type_hints
 from robo_eval.core.errors import InputError
 from robo_eval.core.names import unknown_name
 from robo_eval.log.evidence import FORMS, Noted
-from robo_eval.log.evidence_cells import Cell
+from robo_eval.log.evidence_cells import CellMark
 from robo_eval.log.evidence_read import COLUMN_OF, columns_of
 from robo_eval.log.files import write_new
 from robo_eval.log.notes import csv_line
@@ -63,4 +63,4 @@ def _said(form: type[Noted], column: str) -> str:
     hint = get_type_hints(form, include_extras=True)[field]
     parts = [mark for one in (hint, *get_args(hint)) for mark in getattr(one, "__metadata__", ())]
     text = re.sub(r"One of `[A-Z]+`\.", "One of these.", text).replace("None if", "empty if")
-    return " ".join([text, *(f"({cell.what})" for cell in parts if isinstance(cell, Cell))])
+    return " ".join([text, *(f"({cell.what})" for cell in parts if isinstance(cell, CellMark))])

@@ -22,9 +22,9 @@ from robo_eval.log.column_map import (
     NAME,
     NEEDED,
     SCORES,
-    Constant,
     Conversion,
     ImportMap,
+    MapConstant,
     Source,
 )
 from robo_eval.log.import_score import ImportedRow, complete_score
@@ -52,14 +52,14 @@ _NO_PLAN: Final = "0" * 64
 """Stands for the digest of a plan that can only be written once all rows are read."""
 
 
-class Start(NamedTuple):
+class NamedStart(NamedTuple):
     """A start that has a name."""
 
     seed: int
     name: str
 
 
-def start_of(name: str) -> Start:
+def start_of(name: str) -> NamedStart:
     """A start by its name; the same name has the same seed in every import.
 
     Example:
@@ -67,7 +67,7 @@ def start_of(name: str) -> Start:
         True
     """
     # As many digits as a float tells apart, since tables with gaps hold seeds as floats.
-    return Start(int(digest(name)[:13], 16), name)
+    return NamedStart(int(digest(name)[:13], 16), name)
 
 
 class RowMaker:
@@ -90,7 +90,7 @@ class RowMaker:
         self._scored: dict[str, tuple[str, str]] = {}
         self._undated: list[str] = []
 
-    def value(self, place: str, ours: str, source: Conversion, text: str) -> Any:  # noqa: ANN401
+    def value(self, place: str, ours: str, source: Conversion, text: str) -> Any:
         """The value of one of our columns that a text stands for.
 
         Raises:
@@ -114,7 +114,7 @@ class RowMaker:
             raise unknown_name("value", text, words)
         return word
 
-    def _value(self, base: str, source: Conversion, text: str) -> Any:  # noqa: ANN401
+    def _value(self, base: str, source: Conversion, text: str) -> Any:
         if base in COUNTED or (base == "end_reason" and text == BY_THE_SCORE):
             return text if base in COUNTED else None
         if base in SCORES and (self._read.plain(text) or 0) < -ROUNDING:
@@ -173,7 +173,7 @@ class RowMaker:
             self._constants = []
             for ours, text in self.map.constants.items():
                 place = f"{row.where}: constants.{ours} of the {self.map.WHAT[0]}"
-                self._constants.append((ours, self.value(place, ours, Constant(), text)))
+                self._constants.append((ours, self.value(place, ours, MapConstant(), text)))
         for ours, value in self._constants:
             _put(row.values, ours, value)
 
@@ -351,10 +351,10 @@ def _word(column: str, text: str) -> str:
     return found if KINDS[column] is Kind.WORD else found.value
 
 
-def _put(values: dict[str, Any], ours: str, value: Any) -> None:  # noqa: ANN401
+def _put(values: dict[str, Any], ours: str, value: Any) -> None:
     """Set the value of a column, or of an entry such as `costs.energy_j`."""
     base, _, entry = ours.partition(".")
-    if isinstance(value, Start):
+    if isinstance(value, NamedStart):
         values[base] = value.seed
         values.setdefault("initial_state", {})["start"] = value.name
     elif not entry:

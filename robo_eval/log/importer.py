@@ -61,7 +61,7 @@ def read_rows(source: Path, column_map: Path) -> tuple[list[ImportedRow], TrialP
         door.check_plain(source, most=door.LARGEST_FILE)
         sha256 = file_digest(source)
     mapping = ColumnMap.read(column_map)
-    reader = _Reader(source, mapping, sha256)
+    reader = _TableReader(source, mapping, sha256)
     rows = list(reader.rows())
     if not rows:
         left_out = ", ".join(reader.left_out()) or "only a header line"
@@ -77,7 +77,7 @@ class _Part(NamedTuple):
     at: Mapping[str, Sequence[int]]
 
 
-class _Reader:
+class _TableReader:
     """Turns the lines of one table into values of our columns."""
 
     def __init__(self, path: Path, mapping: ColumnMap, sha256: str) -> None:

@@ -26,7 +26,7 @@ READERS: Final = "robo_eval.incident_reader"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recorded:
+class LoggedIncidents:
     """What an incident log says of a trial.
 
     Attributes:
@@ -46,7 +46,7 @@ class Recorded:
 class _Reader(Protocol):
     """What is asked of the package of the incident log."""
 
-    def read_incidents(self, path: Path) -> Recorded: ...
+    def read_incidents(self, path: Path) -> LoggedIncidents: ...
 
     def state_of(self, path: Path) -> dict[str, Any] | None: ...
 
@@ -95,7 +95,7 @@ def check_reader(folder: Path) -> None:
         _reader(path)
 
 
-def read_incidents(path: Path) -> Recorded:
+def read_incidents(path: Path) -> LoggedIncidents:
     """The incidents of a log.
 
     Raises:

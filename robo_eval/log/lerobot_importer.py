@@ -25,7 +25,7 @@ from robo_eval.log.files import explained, write_atomically
 from robo_eval.log.import_row import RowMaker
 from robo_eval.log.import_score import ImportedRow
 from robo_eval.log.import_trial import check_new, plan_of_import, write_trial
-from robo_eval.log.lerobot_set import LeRobotSet, Recorded
+from robo_eval.log.lerobot_set import LeRobotSet, SetEpisode
 from robo_eval.log.recorded import LINK
 from robo_eval.log.schema import KINDS, Kind
 from robo_eval.log.trace_folder import trace_digest
@@ -137,7 +137,7 @@ def import_lerobot(
     return write_trial(target, plan, rows, notes=notes, warn=warn, fill=write_links)
 
 
-def _chosen(found: list[Recorded], text: str) -> list[Recorded]:
+def _chosen(found: list[SetEpisode], text: str) -> list[SetEpisode]:
     """The episodes that are asked for.
 
     Raises:
@@ -158,7 +158,7 @@ def _chosen(found: list[Recorded], text: str) -> list[Recorded]:
     return [one for one in found if one.number in asked] if text else found
 
 
-def _link(dataset: LeRobotSet, one: Recorded) -> dict[str, Any]:
+def _link(dataset: LeRobotSet, one: SetEpisode) -> dict[str, Any]:
     """Where an episode is recorded: the files with their digests, and its place in them."""
     return {
         "dataset": str(dataset.path),
@@ -170,7 +170,7 @@ def _link(dataset: LeRobotSet, one: Recorded) -> dict[str, Any]:
     }
 
 
-def _check_labels(mapping: DatasetMap, episodes: Sequence[Recorded], table: pa.Table) -> None:
+def _check_labels(mapping: DatasetMap, episodes: Sequence[SetEpisode], table: pa.Table) -> None:
     """Refuse an outcome that is false everywhere, unless the map says whether it was labelled.
 
     Raises:
@@ -209,7 +209,7 @@ def _is_false(text: str, source: FrameSource, mapping: DatasetMap) -> bool:
 
 
 def _row(
-    dataset: LeRobotSet, mapping: DatasetMap, maker: RowMaker, one: Recorded, table: pa.Table
+    dataset: LeRobotSet, mapping: DatasetMap, maker: RowMaker, one: SetEpisode, table: pa.Table
 ) -> ImportedRow:
     """The row of an episode; of one that cannot be read, what the metadata say."""
     where, tasks = f"{dataset.path}: episode {one.number}", one.said.get("tasks")
@@ -233,7 +233,7 @@ def _row(
     return maker.finish(row, names=[str(one.number)], lost=one.problem)
 
 
-def _values(column: str, one: Recorded, table: pa.Table) -> Values:
+def _values(column: str, one: SetEpisode, table: pa.Table) -> Values:
     """What a column says of an episode, by frame, without what is missing."""
     import pyarrow as pa
 
@@ -253,7 +253,7 @@ def _values(column: str, one: Recorded, table: pa.Table) -> Values:
     return np.compress(values == values, values)
 
 
-def _taken(place: str, ours: str, take: Take | None, values: Values) -> Any:  # noqa: ANN401
+def _taken(place: str, ours: str, take: Take | None, values: Values) -> Any:
     """The value of an episode among those of its frames.
 
     Raises:

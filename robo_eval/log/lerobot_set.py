@@ -35,7 +35,7 @@ _NEEDED: Final = ("episode_index", "length")
 
 
 @dataclass(slots=True, kw_only=True)
-class Recorded:
+class SetEpisode:
     """One episode by the metadata.
 
     Attributes:
@@ -115,7 +115,7 @@ class LeRobotSet:
 
     # Metadata -----------------------------------------------------------------------------------
 
-    def episodes(self, columns: Collection[str]) -> list[Recorded]:
+    def episodes(self, columns: Collection[str]) -> list[SetEpisode]:
         """The episodes, by their numbers.
 
         Args:
@@ -124,7 +124,7 @@ class LeRobotSet:
         Raises:
             InputError: If the metadata tell of none, of one twice, or not where its frames are.
         """
-        found: dict[int, Recorded] = {}
+        found: dict[int, SetEpisode] = {}
         pattern = "episodes/**/*.parquet" if self._is_v3 else "episodes.jsonl"
         for where, said in self._entries(pattern, {*_NEEDED, *_OFFSETS, "tasks", *columns}):
             for name in (*_NEEDED, *(_OFFSETS if self._is_v3 else ())):
@@ -133,7 +133,7 @@ class LeRobotSet:
             number, length = (said[name] for name in _NEEDED)
             if number in found:
                 raise InputError(f"{where}: episode {number} is there twice")
-            found[number] = Recorded(number=number, length=length, said=said)
+            found[number] = SetEpisode(number=number, length=length, said=said)
             if self._is_v3:
                 found[number].first, last = (said[name] for name in _OFFSETS)
                 if last - said[_OFFSETS[0]] != length:
@@ -171,7 +171,7 @@ class LeRobotSet:
                 except InputError as err:
                     self.notes.append(str(err))
 
-    def _add_tasks(self, episodes: Sequence[Recorded], table: pa.Table) -> None:
+    def _add_tasks(self, episodes: Sequence[SetEpisode], table: pa.Table) -> None:
         """Complete the episodes, of which the metadata name no task, by those of their frames."""
         unnamed = [one for one in episodes if one.rows and not one.said.get("tasks")]
         if not unnamed or _TASK not in table.column_names:
@@ -191,7 +191,7 @@ class LeRobotSet:
 
     # Frames -------------------------------------------------------------------------------------
 
-    def read(self, episodes: Sequence[Recorded], columns: Collection[str]) -> pa.Table:
+    def read(self, episodes: Sequence[SetEpisode], columns: Collection[str]) -> pa.Table:
         """Some columns of all frames; completes the episodes by where in them theirs are.
 
         In which file an episode is, the metadata often say wrongly, and they are not asked: its
@@ -236,7 +236,7 @@ class LeRobotSet:
         return table
 
     def _find(
-        self, episodes: Sequence[Recorded], own: Numbers, index: Numbers, files: Numbers
+        self, episodes: Sequence[SetEpisode], own: Numbers, index: Numbers, files: Numbers
     ) -> None:
         """Complete the episodes, given of each row its episode, its number and its file."""
         for one in episodes:
@@ -258,7 +258,7 @@ class LeRobotSet:
 
     # Files --------------------------------------------------------------------------------------
 
-    def videos(self, one: Recorded) -> Iterator[dict[str, Any]]:
+    def videos(self, one: SetEpisode) -> Iterator[dict[str, Any]]:
         """The videos of an episode: camera, file with its digest, and its seconds in it."""
         template = self._info.get("video_path")
         for key, feature in self._features.items():
@@ -305,7 +305,7 @@ def _object(where: str, text: str | bytes) -> dict[str, Any]:
     return found
 
 
-def _table(path: Path, is_wanted: Any) -> pa.Table:  # noqa: ANN401 - a test of names
+def _table(path: Path, is_wanted: Any) -> pa.Table:
     """Some columns of a Parquet file.
 
     Raises:

@@ -45,7 +45,7 @@ _LEVEL: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Index:
+class MessageIndex:
     """Where the messages of one channel are within a block.
 
     Attributes:
@@ -100,7 +100,7 @@ class McapFile:
         self._chunk += _bytes_of(channel)
         return channel.id
 
-    def add_block(self, block: bytes, indices: Sequence[Index]) -> None:
+    def add_block(self, block: bytes, indices: Sequence[MessageIndex]) -> None:
         """Add messages whose records are ready, in the order of their times."""
         base = len(self._chunk)
         self._chunk += block

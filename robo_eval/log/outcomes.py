@@ -37,7 +37,7 @@ _LINE: Final = re.compile(r"(?:(?P<id>.*[^\s,;:=])(?:\s*[,;:=]\s*|\s+))?(?P<valu
 
 
 @dataclass(slots=True, eq=False)
-class _Said:
+class _SaidOutcome:
     """What a file says of one episode: where, by column, and of which one."""
 
     where: str
@@ -59,11 +59,11 @@ class Outcomes:
     def __init__(self, mapping: ImportMap) -> None:
         self.columns: Mapping[str, Source] = {}
         self._digests: list[str] = []
-        self._said: list[_Said] = []
+        self._said: list[_SaidOutcome] = []
         self._without: list[str] = []
-        self._outside: set[_Said] = set()
-        self._whole: dict[str, list[_Said]] = defaultdict(list)
-        self._last: dict[str, list[_Said]] = defaultdict(list)
+        self._outside: set[_SaidOutcome] = set()
+        self._whole: dict[str, list[_SaidOutcome]] = defaultdict(list)
+        self._last: dict[str, list[_SaidOutcome]] = defaultdict(list)
         if (section := mapping.outcomes) is None:
             return
         self._file = (mapping.path.parent / section.file).absolute()
@@ -118,7 +118,7 @@ class Outcomes:
         """Say of an episode that it was not asked for; see `find`."""
         self._outside |= {said for said in self._about(names) if said.of is None}
 
-    def _about(self, names: Sequence[str]) -> list[_Said]:
+    def _about(self, names: Sequence[str]) -> list[_SaidOutcome]:
         ends = [end for name in names for end in _ends(name)]
         found = [said for end in ends for said in self._meant(end)]
         if not found and not any("/" in name for name in names):
@@ -126,7 +126,7 @@ class Outcomes:
             found = [said for end in ends for said in self._last.get(_alike(end), ())]
         return found
 
-    def _meant(self, end: str) -> list[_Said]:
+    def _meant(self, end: str) -> list[_SaidOutcome]:
         """What is written the same, or else alike."""
         alike = self._whole.get(_alike(end), [])
         return [said for said in alike if end in map(_plain, said.keys)] or alike
@@ -180,7 +180,7 @@ class Outcomes:
         check_columns(self._file, header, (), needed, "set outcomes.key and outcomes.columns")
         return keys
 
-    def _read(self, section: OutcomeFile) -> Iterator[_Said]:
+    def _read(self, section: OutcomeFile) -> Iterator[_SaidOutcome]:
         """What all files say; where the name has a `*`, it names the episode of each."""
         parts = self._file.parts
         first = next((place for place, part in enumerate(parts) if "*" in part), None)
@@ -200,14 +200,16 @@ class Outcomes:
             raise InputError(f"{self._file}: no such file of outcomes")
 
 
-def _lines(path: Path, data: bytes, section: OutcomeFile, *, is_one: bool) -> Iterator[_Said]:
+def _lines(
+    path: Path, data: bytes, section: OutcomeFile, *, is_one: bool
+) -> Iterator[_SaidOutcome]:
     """What a file says, a line or an object after the other; `is_one` of a file that is one."""
     kind = path.suffix.lower()
     if kind not in (".json", ".yaml", ".yml", ".txt"):
         stated = section.delimiter if "delimiter" in section.model_fields_set else None
         table = records(path, data, stated)
         for first, cells in table:
-            yield _Said(f"{path}: line {first}", dict(zip(table.header, cells, strict=True)))
+            yield _SaidOutcome(f"{path}: line {first}", dict(zip(table.header, cells, strict=True)))
         return
     text = door.decoded(data, path)
     if kind in (".json", ".yaml", ".yml"):
@@ -222,7 +224,9 @@ def _lines(path: Path, data: bytes, section: OutcomeFile, *, is_one: bool) -> It
             whole = item if isinstance(item, Mapping) else {"value": item}
             if item is not whole and not is_one:
                 key = key or str(entry - 1)  # values alone count the episodes
-            yield _Said(where, dict(_cells(where, {"episode_id": key, **whole} if key else whole)))
+            yield _SaidOutcome(
+                where, dict(_cells(where, {"episode_id": key, **whole} if key else whole))
+            )
     else:
         lines = [_REMARK.sub("", line).strip() for line in text.splitlines()]
         told = [(number, line) for number, line in enumerate(lines, start=1) if line]
@@ -232,10 +236,10 @@ def _lines(path: Path, data: bytes, section: OutcomeFile, *, is_one: bool) -> It
             if (match := _LINE.fullmatch(line)) is None:
                 raise InputError(f"{path}: line {number}: write an episode and its outcome")
             named = {} if is_one else {"episode_id": match["id"] or str(place)}
-            yield _Said(f"{path}: line {number}", {**named, "value": match["value"]})
+            yield _SaidOutcome(f"{path}: line {number}", {**named, "value": match["value"]})
 
 
-def _objects(path: Path, data: Any) -> list[tuple[str, Any]]:  # noqa: ANN401 - JSON or YAML
+def _objects(path: Path, data: Any) -> list[tuple[str, Any]]:
     """The objects of episodes in a file, each with the key it stands under, if it does."""
     while isinstance(data, Mapping):
         lists = [

@@ -18,7 +18,7 @@ def row_for(
     planned: PlannedEpisode,
     plan: TrialPlan,
     plan_digest: str,
-    **measured: Any,  # noqa: ANN401 - the fields of Episode
+    **measured: Any,
 ) -> Episode:
     """A row with everything the plan says about an episode, and what was measured.
 
@@ -67,7 +67,7 @@ def row_for(
     )
 
 
-def physical_state(env: Any) -> dict[str, Any]:  # noqa: ANN401 - a Gymnasium environment
+def physical_state(env: Any) -> dict[str, Any]:
     """Where the episode starts, without how it came about: the seed in the row says that."""
     for name in ("physical_state", "get_state"):
         read = getattr(env.unwrapped, name, None)
@@ -76,12 +76,12 @@ def physical_state(env: Any) -> dict[str, Any]:  # noqa: ANN401 - a Gymnasium en
     return {}
 
 
-def novelty_of(env: Any) -> dict[str, Any]:  # noqa: ANN401 - a Gymnasium environment
+def novelty_of(env: Any) -> dict[str, Any]:
     """What an environment says of the novelty of its episode; empty if it says nothing."""
     return dict(getattr(env.unwrapped, "novelty", None) or {})
 
 
-def measured(env: Any, info: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ANN401
+def measured(env: Any, info: Mapping[str, Any]) -> dict[str, Any]:
     """Stages that were done and measures of the control, where an environment tells them."""
     found: dict[str, Any] = {}
     stage = info.get("stage")
@@ -93,7 +93,7 @@ def measured(env: Any, info: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ANN4
     return found
 
 
-def declared(env: Any) -> dict[str, str]:  # noqa: ANN401
+def declared(env: Any) -> dict[str, str]:
     """`behaviour` of its level and `engine`, where an environment says them."""
     found = {}
     for name in ("behaviour", "engine"):
@@ -105,7 +105,7 @@ def declared(env: Any) -> dict[str, str]:  # noqa: ANN401
     return found
 
 
-def tick_s_of(env: Any) -> float | None:  # noqa: ANN401
+def tick_s_of(env: Any) -> float | None:
     """Length of a tick; None if the environment does not say it."""
     rate_hz = env.metadata.get("render_fps")
     return 1.0 / rate_hz if rate_hz else None

@@ -30,24 +30,24 @@ Cell = str | int | float | None
 # Writing ---------------------------------------------------------------------------------------
 
 
-def _text(value: Any) -> str:  # noqa: ANN401 - whatever was given
+def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError("is not a text")
     value.encode()  # half of a surrogate pair has no bytes
     return value if type(value) is str else str(value)
 
 
-def _place(value: Any) -> str:  # noqa: ANN401
+def _place(value: Any) -> str:
     if not is_below(_text(value)):
         raise ValueError("leads out of the trial")
     return _text(value)
 
 
-def _word(value: Any) -> str:  # noqa: ANN401
+def _word(value: Any) -> str:
     return str(value.value)
 
 
-def _integer(value: Any) -> int:  # noqa: ANN401
+def _integer(value: Any) -> int:
     if isinstance(value, bool):
         raise TypeError("is not a whole number")
     number = operator.index(value)
@@ -56,7 +56,7 @@ def _integer(value: Any) -> int:  # noqa: ANN401
     return number
 
 
-def _number(value: Any) -> float:  # noqa: ANN401
+def _number(value: Any) -> float:
     if isinstance(value, (bool, str)):
         raise TypeError("is not a number")
     number = float(value)
@@ -66,13 +66,13 @@ def _number(value: Any) -> float:  # noqa: ANN401
     return number + 0.0
 
 
-def _truth(value: Any) -> int:  # noqa: ANN401
+def _truth(value: Any) -> int:
     if value not in (True, False):
         raise TypeError("is neither true nor false")
     return int(value)
 
 
-def _mapping(value: Any) -> str:  # noqa: ANN401
+def _mapping(value: Any) -> str:
     if not isinstance(value, Mapping):
         raise TypeError("is not a mapping")
     if not value:
@@ -162,19 +162,19 @@ def stored_digest(cells: Mapping[str, Any], chain: Mapping[str, Any]) -> str | N
 # Reading ---------------------------------------------------------------------------------------
 
 
-def _read_number(cell: Any) -> float:  # noqa: ANN401 - a cell of an untrusted file
+def _read_number(cell: Any) -> float:
     if isinstance(cell, float) and math.isfinite(cell):
         return cell
     raise TypeError("is not a finite number")
 
 
-def _read_integer(cell: Any) -> int:  # noqa: ANN401
+def _read_integer(cell: Any) -> int:
     if isinstance(cell, int):
         return cell
     raise TypeError("is not a whole number")
 
 
-def _read_text(cell: Any) -> str:  # noqa: ANN401
+def _read_text(cell: Any) -> str:
     if not isinstance(cell, str):
         raise TypeError("is not a text")
     try:
@@ -184,26 +184,26 @@ def _read_text(cell: Any) -> str:  # noqa: ANN401
     return cell
 
 
-def _read_place(cell: Any) -> str:  # noqa: ANN401
+def _read_place(cell: Any) -> str:
     if not is_below(_read_text(cell)):
         raise ValueError("leads out of the trial")
     return str(cell)
 
 
-def _read_truth(cell: Any) -> bool:  # noqa: ANN401
+def _read_truth(cell: Any) -> bool:
     if isinstance(cell, int) and cell in (0, 1):
         return cell == 1
     raise TypeError("is neither 0 nor 1")
 
 
-def _read_mapping(cell: Any) -> dict[str, Any]:  # noqa: ANN401
+def _read_mapping(cell: Any) -> dict[str, Any]:
     value = door.json_of(_read_text(cell))
     if not isinstance(value, dict):
         raise TypeError("is not a JSON object")
     return value
 
 
-def _read_word(name: str, words: type[Enum], cell: Any) -> Enum:  # noqa: ANN401
+def _read_word(name: str, words: type[Enum], cell: Any) -> Enum:
     try:
         return words(cell)
     except ValueError as err:

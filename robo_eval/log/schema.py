@@ -29,7 +29,7 @@ class Kind(StrEnum):
     MAPPING = "mapping"
 
 
-def _kind(hint: Any) -> tuple[Kind, bool, type[Enum] | None]:  # noqa: ANN401 - a type hint
+def _kind(hint: Any) -> tuple[Kind, bool, type[Enum] | None]:
     """Kind of a field, whether it may be missing, and its list of words."""
     options = [option for option in get_args(hint) if option is not NoneType]
     optional = NoneType in get_args(hint)

@@ -172,7 +172,7 @@ class Database:
             raise DatabaseError(f"{self.name}: was opened for reading only")
         return _Transaction(self, "BEGIN" if self.is_server else "BEGIN IMMEDIATE")
 
-    def roll_back(self, driver: Any) -> None:  # noqa: ANN401 - of either driver
+    def roll_back(self, driver: Any) -> None:
         """End a transaction without its changes."""
         # SQLite ends the transaction itself after some errors, such as a full disk; a server may
         # be gone.

@@ -16,7 +16,7 @@ from robo_eval.core.errors import InputError, ShapeError
 from robo_eval.core.trajectory import Trajectory
 from robo_eval.log.cdr import Bytes, Template
 from robo_eval.log.files import write_atomically
-from robo_eval.log.mcap_file import CHUNK_BYTES, MESSAGE_HEADER, Index, McapFile
+from robo_eval.log.mcap_file import CHUNK_BYTES, MESSAGE_HEADER, McapFile, MessageIndex
 from robo_eval.log.ros_schemas import full_name, schema_text
 from robo_eval.log.trace_reader import EPISODE_RECORD, FORM, LAYOUT_RECORD, Event
 from robo_eval.log.trace_reader import read_trace as read_trace
@@ -194,7 +194,9 @@ class _Writer:
         data = bytes(Template().add_string(text).data)
         channel = self._channels[topic]
         block = MESSAGE_HEADER.pack(5, 22 + len(data), channel, sequence, stamp, stamp) + data
-        index = Index(channel, np.array([stamp], dtype=np.int64), np.zeros(1, dtype=np.int64))
+        index = MessageIndex(
+            channel, np.array([stamp], dtype=np.int64), np.zeros(1, dtype=np.int64)
+        )
         self._file.add_block(block, [index])
 
     def _instants(self, first: int, last: int) -> None:
@@ -266,7 +268,7 @@ class _Writer:
             )
             template.fill(block[:, head_end:end], stamps, numbers[low - first : high - first])
             offsets = np.arange(high - low, dtype=np.int64) * width + column
-            indices.append(Index(self._channels[topic], stamps, offsets))
+            indices.append(MessageIndex(self._channels[topic], stamps, offsets))
             column = end
         self._file.add_block(block.tobytes(), indices)
 

@@ -16,7 +16,7 @@ from robo_eval.core.errors import InputError, MissingExtraError, PlanError, Tria
 from robo_eval.core.kinds import SYNTHETIC, UNPLAYED, Side
 from robo_eval.core.wording import counted
 from robo_eval.log import database, incident_log
-from robo_eval.log.chain import GENESIS, START, Link, break_text, numbers_text
+from robo_eval.log.chain import GENESIS, START, ChainLink, break_text, numbers_text
 from robo_eval.log.database import DATABASE, SchemaVersionError, UnreadableError
 from robo_eval.log.directory import NO_TRIAL, PLAN, TRACES, changed_snapshots, is_trial
 from robo_eval.log.files import PART_SUFFIX
@@ -270,7 +270,9 @@ class _Check:
             for chain, cells in database.stored_rows(connection):
                 last = self._check_row(chain, cells, last)
 
-    def _check_row(self, chain: dict[str, Any], cells: dict[str, Any], last: Link) -> Link:
+    def _check_row(
+        self, chain: dict[str, Any], cells: dict[str, Any], last: ChainLink
+    ) -> ChainLink:
         sequence, row_sha256 = chain["sequence"], chain["row_sha256"]
         if broken := break_text(last, sequence, chain["previous_sha256"]):
             self._problem(DATABASE, broken, sequence)
@@ -292,7 +294,7 @@ class _Check:
             episode_of(list(cells.values()), where=lambda: "")
         except InputError as err:
             self._problem(DATABASE, str(err).removeprefix(", ").removeprefix(": "), sequence)
-        return Link(sequence, str(row_sha256))
+        return ChainLink(sequence, str(row_sha256))
 
     def _check_digest(self, chain: dict[str, Any], cells: dict[str, Any]) -> None:
         sequence, form = chain["sequence"], chain["row_form"]

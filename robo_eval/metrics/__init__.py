@@ -67,7 +67,7 @@ _MODULES = {
 }
 
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever a module holds
+def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(_MODULES[name]), name)

@@ -179,15 +179,15 @@ def _differing(tables: list[pd.DataFrame], column: str, name: str) -> list[str]:
     return [] if one == other else [f"{name}: {', '.join(one)} and {', '.join(other)}"]
 
 
-def _difference(name: str, one: Any, other: Any) -> list[str]:  # noqa: ANN401 - a setting
+def _difference(name: str, one: Any, other: Any) -> list[str]:
     return [] if one == other else [f"{name}: {_text(one)} and {_text(other)}"]
 
 
-def _text(value: Any) -> str:  # noqa: ANN401 - a setting
+def _text(value: Any) -> str:
     return "none" if value is None else as_text(value)
 
 
-def _sorted(values: Any) -> list[str]:  # noqa: ANN401 - a list of words
+def _sorted(values: Any) -> list[str]:
     return sorted(str(value) for value in values)
 
 
@@ -218,7 +218,7 @@ def _fields(task: TaskPlan, *, with_levels: bool) -> Mapping[str, Any]:
     return fields
 
 
-def _plain(value: Any) -> Any:  # noqa: ANN401 - anything YAML can hold
+def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {str(key): _plain(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):

@@ -116,7 +116,7 @@ def _said(value: object) -> str:
     return ", ".join(f"{key} {entry:g}" for key, entry in value.items()) or "none"
 
 
-def _plain(value: Any) -> Any:  # noqa: ANN401 - a setting
+def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _plain(entry) for key, entry in value.items()}
     return value

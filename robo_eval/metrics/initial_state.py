@@ -48,7 +48,7 @@ def _mapping(state: object) -> Mapping[str, Any]:
     return {}
 
 
-def _clash(name: str, one: Any, other: Any) -> tuple[str, Any, Any] | None:  # noqa: ANN401 - JSON
+def _clash(name: str, one: Any, other: Any) -> tuple[str, Any, Any] | None:
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         found = (
             _clash(f"{name}.{key}" if name else str(key), one[key], other[key])
@@ -71,7 +71,7 @@ def _is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def _is_same(one: Any, other: Any) -> bool:  # noqa: ANN401
+def _is_same(one: Any, other: Any) -> bool:
     if _is_number(one) and _is_number(other):
         return math.isclose(one, other, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
     return bool(one == other)

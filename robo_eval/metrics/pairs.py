@@ -139,5 +139,5 @@ def by_condition(rows: Rows, side: str, config: MetricConfig) -> tuple[Condition
     )
 
 
-def _known(value: Any) -> Any:  # noqa: ANN401 - a cell
+def _known(value: Any) -> Any:
     return None if is_missing(value) else value

@@ -42,7 +42,7 @@ SUMMARY_VERSION = 2
 """Version of the form of `TrialSummary.as_dict`."""
 
 
-class Analysis(Protocol):
+class SummaryAnalysis(Protocol):
     """An analysis a summary can carry, such as `robo_eval.analysis.acc.AccTable`."""
 
     def as_dict(self) -> dict[str, Any]:
@@ -84,7 +84,7 @@ class TrialSummary:
     coverage: Coverage
     policies: tuple[PolicyResult, ...]
     cells: tuple[Cell, ...]
-    find_acc: Callable[[], Analysis | None]
+    find_acc: Callable[[], SummaryAnalysis | None]
     score_versions: Mapping[int, int]
     config: MetricConfig
     settings: str = ""
@@ -106,7 +106,7 @@ class TrialSummary:
         return self.coverage.attempted >= (self.coverage.planned or 0)
 
     @property
-    def acc(self) -> Analysis | None:
+    def acc(self) -> SummaryAnalysis | None:
         """Capability and generality; None if not asked for."""
         return self.find_acc()
 
@@ -199,7 +199,7 @@ def summarise(
     plan: TrialPlan | None = None,
     *,
     config: MetricConfig = DEFAULT,
-    acc: Analysis | None = None,
+    acc: SummaryAnalysis | None = None,
     evidence: Evidence | None = None,
 ) -> TrialSummary:
     """Compute everything that is shown of a trial.
@@ -225,7 +225,7 @@ def summary_of_table(
     plan: TrialPlan | None,
     *,
     config: MetricConfig,
-    find_acc: Callable[[], Analysis | None],
+    find_acc: Callable[[], SummaryAnalysis | None],
     evidence: Evidence | None = None,
 ) -> TrialSummary:
     """`summarise` of a table that was checked already; `find_acc` may be called more than once."""

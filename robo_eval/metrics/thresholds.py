@@ -14,7 +14,7 @@ from robo_eval.metrics.trials import detection_of, over_trials
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ThresholdPoint:
+class MeasuredThreshold:
     """What detection is with a threshold.
 
     Attributes:
@@ -50,8 +50,8 @@ class ThresholdCurve:
     side: str
     policy: str
     stated: tuple[float, float]
-    own: ThresholdPoint
-    points: tuple[ThresholdPoint, ...]
+    own: MeasuredThreshold
+    points: tuple[MeasuredThreshold, ...]
 
     @property
     def text(self) -> str:
@@ -92,7 +92,7 @@ def threshold_curves(bodies: Iterable[Body]) -> tuple[ThresholdCurve, ...]:
     )
 
 
-def _point(body: Body, threshold: float | None) -> ThresholdPoint:
+def _point(body: Body, threshold: float | None) -> MeasuredThreshold:
     found = {}
     for key, one in body.trials.played.items():
         declared = one.trial["declared"]
@@ -105,7 +105,7 @@ def _point(body: Body, threshold: float | None) -> ThresholdPoint:
     def share(hits: Iterable[bool], n: int) -> Estimate:
         return success_estimate(sum(hits), n, exact=False, level=body.level)
 
-    return ThresholdPoint(
+    return MeasuredThreshold(
         threshold=threshold,
         detected=share((one["detected"] for one in novel.values()), len(novel)),
         false=share(judged, len(judged)),

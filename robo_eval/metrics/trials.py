@@ -30,7 +30,7 @@ Key = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Played:
+class PlayedTrial:
     """One trial of a policy.
 
     Attributes:
@@ -50,7 +50,7 @@ class Played:
     beside: Mapping[str, Any] | None = None
 
 
-Whole = tuple[dict[Key, Played], int]
+Whole = tuple[dict[Key, PlayedTrial], int]
 """Trials whose episodes all have a score, by key, and how many lack one."""
 
 
@@ -75,7 +75,7 @@ class Trials:
     informed: str
     condition: str
     window: int | None
-    played: Mapping[Key, Played]
+    played: Mapping[Key, PlayedTrial]
     n_left_out: int
     gains: Mapping[Key, float]
     possible: Mapping[Key, float]
@@ -85,7 +85,7 @@ class Trials:
         return bool(self.played or self.n_left_out)
 
     @property
-    def novel(self) -> dict[Key, Played]:
+    def novel(self) -> dict[Key, PlayedTrial]:
         """Trials with novelty."""
         return {key: one for key, one in self.played.items() if one.at is not None}
 
@@ -95,9 +95,9 @@ class Trials:
         which = "trial with novelty" if self.played else "trial"
         return "" if self.novel else f"no {which} whose episodes all have a score"
 
-    def cells(self) -> Iterator[tuple[Condition, dict[Key, Played]]]:
+    def cells(self) -> Iterator[tuple[Condition, dict[Key, PlayedTrial]]]:
         """The trials of each condition, where there are several of them, and they are asked for."""
-        found: dict[Condition, dict[Key, Played]] = defaultdict(dict)
+        found: dict[Condition, dict[Key, PlayedTrial]] = defaultdict(dict)
         for key, one in self.novel.items():
             if one.at is not None:
                 found[one.at][key] = one
@@ -151,7 +151,7 @@ def trials_among(every: Mapping[str, Whole], policy: str, plan: TrialPlan | None
     )
 
 
-def _beside(one: Played, base: Played | None) -> Mapping[str, Any] | None:
+def _beside(one: PlayedTrial, base: PlayedTrial | None) -> Mapping[str, Any] | None:
     if base is None or one.at is None:
         return None
     ours, theirs = one.trial["performance"], base.trial["performance"]
@@ -164,7 +164,7 @@ def _beside(one: Played, base: Played | None) -> Mapping[str, Any] | None:
     return {**both, "onset": first}
 
 
-def _gains(own: Mapping[Key, Played], base: Mapping[Key, Played]) -> dict[Key, float]:
+def _gains(own: Mapping[Key, PlayedTrial], base: Mapping[Key, PlayedTrial]) -> dict[Key, float]:
     found = {key: _beside(one, base.get(key)) for key, one in own.items()}
     return {key: _gain(**beside) for key, beside in found.items() if beside}
 
@@ -174,7 +174,7 @@ def _gain(performance: Sequence[float], baseline: Sequence[float], onset: int) -
 
 
 def detection_of(trial: Mapping[str, Any]) -> sailon.Detection:
-    """What a trial of `Played` tells of detection."""
+    """What a trial of `PlayedTrial` tells of detection."""
     names = ("onset", "declared", "n_episodes", "unplayed")
     return sailon.detection(*(trial[name] for name in names))
 
@@ -186,7 +186,7 @@ def has_not_begun(novelty: object) -> bool:
 
 def _trials_by_policy(
     table: pd.DataFrame, policies: set[str]
-) -> dict[str, tuple[dict[Key, Played], int]]:
+) -> dict[str, tuple[dict[Key, PlayedTrial], int]]:
     """Whole trials of each policy, and how many lack a score."""
     if "novelty" not in table.columns:
         return {}
@@ -205,7 +205,7 @@ def _trials_by_policy(
             own = rows[str(row["policy"]), key]
             if int(place["episode"]) not in own or not is_missing(row["quality"]):
                 own[int(place["episode"])] = episode  # of several attempts, that with a score
-    found: dict[str, tuple[dict[Key, Played], int]] = {name: ({}, 0) for name in policies}
+    found: dict[str, tuple[dict[Key, PlayedTrial], int]] = {name: ({}, 0) for name in policies}
     for (policy, key), trial in sorted(rows.items()):
         trials, n_left_out = found[policy]
         episodes = [trial[place] for place in sorted(trial)]
@@ -218,7 +218,7 @@ def _trials_by_policy(
     return found
 
 
-def _played(rows: Sequence[Mapping[str, Any]]) -> Played:
+def _played(rows: Sequence[Mapping[str, Any]]) -> PlayedTrial:
     places = [row["place"] for row in rows]
     said = [place.get("declared") for place in places]
     stated = [_UNSAID if one is None else one for one in said]
@@ -238,7 +238,7 @@ def _played(rows: Sequence[Mapping[str, Any]]) -> Played:
         "truth": {} if first is None else _truth(first),
     }
     trial["declared"] = sailon.declared_index(trial["probability"], trial["threshold"])
-    return Played(
+    return PlayedTrial(
         at=None if first is None else _condition(first),
         trial=trial,
         stated=tuple(one["threshold"] for one in said if one is not None),
@@ -262,7 +262,7 @@ def _condition(row: Mapping[str, Any]) -> Condition:
     )
 
 
-def _known(cell: Any) -> Any:  # noqa: ANN401 - a cell of a table
+def _known(cell: Any) -> Any:
     return None if is_missing(cell) else cell
 
 

@@ -95,7 +95,7 @@ class Characterised(Protocol):
         """Items with a scored episode."""
 
 
-class Isometrics(Protocol):
+class IsometricCurves(Protocol):
     """Spread of three kinds of curve over capability, each array of shape (n,)."""
 
     @property
@@ -165,7 +165,7 @@ def _line(curve: AgentCurve, colour: str, *, width: float, words: str | None = N
 def spread_capability(
     curves: Sequence[AgentCurve],
     policies: Sequence[str],
-    lines: Isometrics,
+    lines: IsometricCurves,
     *,
     narrow: bool = False,
 ) -> Figure:

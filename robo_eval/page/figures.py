@@ -53,7 +53,7 @@ def legend_on_top(figure: Figure, *, rows: int) -> Figure:
     return figure
 
 
-def name_rows(figure: Figure, labels: Sequence[str], **ticks: Any) -> None:  # noqa: ANN401 - as plotly takes them
+def name_rows(figure: Figure, labels: Sequence[str], **ticks: Any) -> None:
     """One row for each label, the first on top."""
     figure.update_yaxes(
         type="category",

@@ -26,7 +26,7 @@ from robo_eval.report.model import Report, TrialData
 from robo_eval.report.page import Download, render
 
 if TYPE_CHECKING:
-    from robo_eval.gates.trial import Findings
+    from robo_eval.gates.trial import TrialFindings
     from robo_eval.metrics.config import MetricConfig
 
 MAX_BYTES: Final = 6_000_000
@@ -108,7 +108,7 @@ def _findings(
     summary: TrialSummary,
     evidence: Mapping[str, Path] | None,
     profile: str | Path,
-) -> Findings | None:
+) -> TrialFindings | None:
     """The autonomy level of each policy; none for a trial in simulation only."""
     if not summary.robots:
         return None
@@ -148,7 +148,7 @@ def csv_bytes(frame: pd.DataFrame) -> bytes:
     return table.to_csv(index=False, lineterminator="\n").encode()
 
 
-def _json_cell(value: Any) -> str:  # noqa: ANN401 - whatever a column holds
+def _json_cell(value: Any) -> str:
     return "" if value is None else canonical_json(plain(value)).decode()
 
 

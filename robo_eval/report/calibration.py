@@ -12,10 +12,10 @@ from robo_eval.core.errors import InputError
 from robo_eval.log.directory import CALIBRATION, CHECK, TrialDirectory
 from robo_eval.log.snapshot import Snapshot, read_snapshot
 from robo_eval.metrics.body import Body
-from robo_eval.report.loop import Setting, settings_of
+from robo_eval.report.loop import LoopSetting, settings_of
 
 
-class Told(BaseModel):
+class CheckFinding(BaseModel):
     """What one check found."""
 
     check: str
@@ -38,7 +38,7 @@ class Check(BaseModel):
     """What is shown of a check."""
 
     recordings: int
-    findings: list[Told]
+    findings: list[CheckFinding]
     constants: dict[str, Foreseen]
 
 
@@ -56,7 +56,7 @@ class Calibrations:
     snapshots: Sequence[Snapshot] = field(default_factory=list)
     problems: Mapping[str, str] = field(default_factory=dict)
     check: Check | None = None
-    settings: Sequence[Setting] = field(default_factory=list)
+    settings: Sequence[LoopSetting] = field(default_factory=list)
 
 
 def calibrations_of(trial: TrialDirectory, bodies: Sequence[Body] = ()) -> Calibrations:

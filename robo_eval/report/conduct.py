@@ -215,7 +215,7 @@ def _origin(name: str, value: object, default: object) -> str:
     return f"{NEEDED}; {OURS} is {value_text(name, default)}"
 
 
-def value_text(name: str, value: Any) -> str:  # noqa: ANN401 - a setting
+def value_text(name: str, value: Any) -> str:
     """A setting as people write it.
 
     Example:
@@ -234,7 +234,7 @@ def value_text(name: str, value: Any) -> str:  # noqa: ANN401 - a setting
     return _entry_text(value)
 
 
-def _entry_text(value: Any) -> str:  # noqa: ANN401 - a setting
+def _entry_text(value: Any) -> str:
     if isinstance(value, Mapping):
         return "(" + ", ".join(f"{spaced(str(k))} {_entry_text(v)}" for k, v in value.items()) + ")"
     if isinstance(value, float):

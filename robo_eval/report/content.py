@@ -39,7 +39,7 @@ from robo_eval.report.facts import (
 from robo_eval.report.incidents import incident_list
 from robo_eval.report.levels import autonomy_of
 from robo_eval.report.meanings import meanings_of
-from robo_eval.report.model import Cell, LogCheck, Report, Result, TrialData
+from robo_eval.report.model import ConditionCell, LogCheck, Report, Result, TrialData
 from robo_eval.report.outcomes import outcomes, troubles
 from robo_eval.report.robots import robot_warnings, robots_of
 from robo_eval.report.stages import stages_of
@@ -47,7 +47,7 @@ from robo_eval.report.standings import compared_sides, standings_of
 from robo_eval.report.verdict import answers_of, coverage_warnings, status_warnings, tally
 
 if TYPE_CHECKING:
-    from robo_eval.gates.trial import Findings
+    from robo_eval.gates.trial import TrialFindings
 
 OVER_ALL: Final = "all levels"
 """What an effect over all levels of a policy stands under."""
@@ -55,7 +55,9 @@ _ELSEWHERE: Final = ("Effect of novelty", "Conduct")
 """Groups of numbers that have a section of their own."""
 
 
-def make_report(data: TrialData, summary: TrialSummary, findings: Findings | None = None) -> Report:
+def make_report(
+    data: TrialData, summary: TrialSummary, findings: TrialFindings | None = None
+) -> Report:
     """The content of a trial's report.
 
     Args:
@@ -211,10 +213,10 @@ def _labels_besides_doses(summary: TrialSummary, plan: TrialPlan) -> set[str]:
 
 def _cells(
     numbers: Sequence[CellNumbers], names: Names, frame: pd.DataFrame, besides: set[str]
-) -> list[Cell]:
+) -> list[ConditionCell]:
     level_names = _level_names(frame)
     return [
-        Cell(
+        ConditionCell(
             policy=names.policy(cell.side, cell.policy),
             panel=names.panel(cell),
             column=names.column(cell),

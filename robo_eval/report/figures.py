@@ -30,10 +30,12 @@ from robo_eval.page.words import (
     plain_text,
     shortened,
 )
-from robo_eval.report.model import Cell
+from robo_eval.report.model import ConditionCell
 
 
-def heat_map(cells: Sequence[Cell], policies: Sequence[str], *, narrow: bool = False) -> Figure:
+def heat_map(
+    cells: Sequence[ConditionCell], policies: Sequence[str], *, narrow: bool = False
+) -> Figure:
     """Mean performance of each policy at each level, one panel for each difficulty.
 
     Args:
@@ -92,7 +94,7 @@ def heat_map(cells: Sequence[Cell], policies: Sequence[str], *, narrow: bool = F
 
 
 def _heat_panel(
-    grid: Sequence[Sequence[Cell | None]],
+    grid: Sequence[Sequence[ConditionCell | None]],
     columns: Sequence[str],
     policies: Sequence[str],
     *,
@@ -100,7 +102,7 @@ def _heat_panel(
 ) -> Trace:
     short = len(columns) > (6 if narrow else 20)
 
-    def value(cell: Cell | None) -> float | None:
+    def value(cell: ConditionCell | None) -> float | None:
         return cell.numbers.performance.value if cell else None
 
     return heatmap(
@@ -119,7 +121,7 @@ def _heat_panel(
     )  # fmt: skip
 
 
-def _cell_text(cell: Cell | None, *, short: bool) -> str:
+def _cell_text(cell: ConditionCell | None, *, short: bool) -> str:
     """The value inside a cell, and a mark where too few episodes are scored."""
     if cell is None or cell.numbers.performance.value is None:
         return DASH
@@ -128,7 +130,7 @@ def _cell_text(cell: Cell | None, *, short: bool) -> str:
     return mark if short else ("1" if text == "1.00" else text.lstrip("0")) + mark
 
 
-def _cell_words(cell: Cell | None) -> str:
+def _cell_words(cell: ConditionCell | None) -> str:
     if cell is None:
         return "not part of the plan"
     where = f"<b>{plain_text(cell.policy)}</b>, {plain_text(cell.place)}"

@@ -103,7 +103,7 @@ def _text(incidents: Sequence[Any], nils: int) -> str:
     return text
 
 
-def _line(incident: Any, trial: Path) -> IncidentLine:  # noqa: ANN401 - of the package that reads it
+def _line(incident: Any, trial: Path) -> IncidentLine:
     report = incident.report
     moment = datetime.fromtimestamp(report.happened_ns // 10**9, tz=UTC)
     when = (moment.strftime("%Y-%m-%d"), moment.strftime("%H:%M:%S"))
@@ -128,7 +128,7 @@ def _words(description: str) -> str:
     return " ".join(line.removeprefix("- ") for line in description.splitlines())
 
 
-def _link(incident: Any, trial: Path) -> str:  # noqa: ANN401
+def _link(incident: Any, trial: Path) -> str:
     # What people attach lies there too, under other names.
     own = f"{_CUT}{incident.incident_id}-"
     uris = [each.uri for each in incident.evidence if each.uri.startswith(own)]

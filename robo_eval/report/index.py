@@ -19,7 +19,7 @@ from robo_eval.metrics.performance import policies
 from robo_eval.page.render import environment
 from robo_eval.page.words import count
 from robo_eval.report.files import write_bundle
-from robo_eval.report.model import Badge, LogCheck, Outcomes, Result, badge
+from robo_eval.report.model import Badge, EndCounts, LogCheck, Result, badge
 from robo_eval.report.outcomes import outcomes
 
 _COUNTS_ONLY: Final = MetricConfig(resamples=100)
@@ -31,7 +31,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class IndexEntry:
     """One trial directory as the index lists it.
 
     Attributes:
@@ -50,7 +50,7 @@ class Entry:
     started_ns: int | None = None
     badge: Badge = _NO_BADGE
     results: Sequence[Result] = ()
-    outcomes: Sequence[Outcomes] = ()
+    outcomes: Sequence[EndCounts] = ()
     href: str | None = None
     problem: str | None = None
 
@@ -102,7 +102,7 @@ def build_index(folder: Path) -> Path:
     return folder / "index.html"
 
 
-def _synopsis(entries: Sequence[Entry]) -> str:
+def _synopsis(entries: Sequence[IndexEntry]) -> str:
     """How many trials there are, and how many of them need a look."""
     readable = [entry for entry in entries if entry.problem is None]
     parts = {
@@ -141,7 +141,7 @@ def _children(folder: Path) -> list[Path]:
         return []
 
 
-def read_entry(path: Path, folder: Path) -> Entry:
+def read_entry(path: Path, folder: Path) -> IndexEntry:
     """What the index says of one trial directory; its problem if it cannot be read."""
     relative = path.relative_to(folder).as_posix()
     try:
@@ -158,7 +158,7 @@ def read_entry(path: Path, folder: Path) -> Entry:
         starts = frame["start_ns"].dropna()
         problem = log_problem(trial)
         log = LogCheck(rows=len(frame), problems=() if problem is None else (problem,))
-        return Entry(
+        return IndexEntry(
             folder=relative,
             title=trial.plan.name,
             started_ns=int(starts.min()) if len(starts) else None,
@@ -168,7 +168,7 @@ def read_entry(path: Path, folder: Path) -> Entry:
             href=_report_of(path, relative),
         )
     except (RoboEvalError, OSError) as err:
-        return Entry(folder=relative, title=path.name, problem=_one_line(err, path))
+        return IndexEntry(folder=relative, title=path.name, problem=_one_line(err, path))
 
 
 def _lost(results: Sequence[Result]) -> int:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from robo_eval.gates.axes.anchors import Axis
     from robo_eval.gates.axes.frontier import Bin, Frontier
     from robo_eval.gates.axes.progress import Progress
-    from robo_eval.gates.trial import Findings
+    from robo_eval.gates.trial import TrialFindings
 
 LEAST_AXES: Final = 3
 """Axes with a value that make a picture."""
@@ -46,7 +46,7 @@ _DAY_MS: Final = 86_400_000
 _EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - plotly takes times without a zone
 
 
-def level_charts(found: Findings, policies: Sequence[str]) -> dict[str, Callable[..., Figure]]:
+def level_charts(found: TrialFindings, policies: Sequence[str]) -> dict[str, Callable[..., Figure]]:
     """What draws each chart of the autonomy levels that has something to show, by its name.
 
     Args:
@@ -154,7 +154,7 @@ def axes_radar(
     return finish(figure, height=panels.total, margin=panels.margins())
 
 
-def _write(figure: Figure, text: str, **place: Any) -> None:  # noqa: ANN401 - as plotly takes it
+def _write(figure: Figure, text: str, **place: Any) -> None:
     """A text in shares of the figure, by default standing on its place."""
     if text:
         placed = {"xref": "paper", "yref": "paper", "xanchor": "left", "yanchor": "bottom"}

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from robo_eval.gates.axes.anchors import Axis
     from robo_eval.gates.axes.index import Index
     from robo_eval.gates.axes.progress import Escape, Progress
-    from robo_eval.gates.trial import Findings
+    from robo_eval.gates.trial import TrialFindings
 
 _BODIES: Final = {
     Side.REAL.value: "on the robot",
@@ -42,7 +42,7 @@ _MOST_PARTS: Final = 4
 
 
 def autonomy_of(
-    findings: Findings | None, *, places: Mapping[str, str] | None = None
+    findings: TrialFindings | None, *, places: Mapping[str, str] | None = None
 ) -> Autonomy | None:
     """What is shown of the autonomy levels; None if no policy was played on a robot or its twin.
 
@@ -67,7 +67,7 @@ class Autonomy:
         places: Names of files and folders, and what to call them.
     """
 
-    findings: Findings
+    findings: TrialFindings
     places: Mapping[str, str] = field(default_factory=dict)
 
     @property

@@ -22,7 +22,7 @@ _APART: Final = 0.09
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
+class LoopSetting:
     """What simulation was played with, and how well it told what a robot does.
 
     Attributes:
@@ -42,7 +42,7 @@ class Setting:
     agreement: Estimate
 
 
-def settings_of(body: Body, plan: TrialPlan) -> list[Setting]:
+def settings_of(body: Body, plan: TrialPlan) -> list[LoopSetting]:
     """What simulation was played with, in the order of the plan.
 
     Args:
@@ -51,7 +51,7 @@ def settings_of(body: Body, plan: TrialPlan) -> list[Setting]:
     """
     found = {one.calibration: one for one in body.calibrations}
     return [
-        Setting(
+        LoopSetting(
             calibration=one.calibration,
             played=", ".join(entry.play) if entry.file else one.calibration,
             recordings=len(entry.recordings) if entry.file else None,
@@ -69,12 +69,12 @@ def _mean(rates: Iterable[float | None]) -> float | None:
     return sum(known) / len(known) if known else None
 
 
-def sizes_of(settings: Sequence[Setting]) -> list[int]:
+def sizes_of(settings: Sequence[LoopSetting]) -> list[int]:
     """Numbers of recordings of which snapshots were played, rising."""
     return sorted({one.recordings for one in settings if one.recordings is not None})
 
 
-def differences(settings: Sequence[Setting], *, narrow: bool = False) -> Figure:
+def differences(settings: Sequence[LoopSetting], *, narrow: bool = False) -> Figure:
     """Difference of success with its interval against the number of recordings, a line a setting.
 
     Args:

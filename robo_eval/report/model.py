@@ -16,7 +16,7 @@ from robo_eval.metrics.lengths import Lengths
 from robo_eval.metrics.performance import Cell as CellNumbers
 from robo_eval.metrics.performance import PolicyResult
 from robo_eval.metrics.thresholds import ThresholdCurve
-from robo_eval.page.agent_curves import AgentCurve, Isometrics
+from robo_eval.page.agent_curves import AgentCurve, IsometricCurves
 from robo_eval.page.table import Group
 from robo_eval.page.words import count, missing_words, thousands
 from robo_eval.report.animation import Clip
@@ -78,7 +78,7 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
+class ConditionCell:
     """One policy in one condition.
 
     Attributes:
@@ -106,7 +106,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcomes:
+class EndCounts:
     """How the planned episodes of one policy ended.
 
     Attributes:
@@ -195,14 +195,14 @@ class Characteristic:
     """
 
     curves: Sequence[AgentCurve]
-    isometrics: Isometrics
+    isometrics: IsometricCurves
     source: str
     axis: str = ""
     warnings: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class TrialAnswer:
     """What a trial says to one of the questions it was played for.
 
     Attributes:
@@ -272,11 +272,11 @@ class Report:
     coverage: Coverage | None = None
     results: Sequence[Result]
     tally: str = ""
-    answers: Sequence[Answer]
+    answers: Sequence[TrialAnswer]
     warnings: Sequence[str]
-    outcomes: Sequence[Outcomes] = ()
+    outcomes: Sequence[EndCounts] = ()
     troubles: Sequence[Trouble] = ()
-    cells: Sequence[Cell]
+    cells: Sequence[ConditionCell]
     standings: Sequence[Standings] = ()
     stopping: str = ""
     robots: Sequence[Robot] = ()
@@ -306,7 +306,7 @@ class Report:
     verb: str = "succeeded"
 
     @property
-    def mapped(self) -> Sequence[Cell]:
+    def mapped(self) -> Sequence[ConditionCell]:
         """The cells of the map; curves show theirs, and what is alone beside them makes none."""
         others = [cell for cell in self.cells if not cell.on_curve]
         is_alone = bool(self.doses) and len({(one.panel, one.column) for one in others}) < 2

@@ -11,7 +11,7 @@ import pandas as pd
 from robo_eval.core.kinds import Arm, EndReason, Side
 from robo_eval.core.schedule import injections_of, schedule
 from robo_eval.page.words import spaced
-from robo_eval.report.model import Outcomes, Result, Trouble
+from robo_eval.report.model import EndCounts, Result, Trouble
 
 if TYPE_CHECKING:
     from robo_eval.core.plan import TrialPlan
@@ -22,7 +22,7 @@ _MOST_TROUBLES: Final = 12
 _MOST_CHARACTERS: Final = 300
 
 
-def outcomes(results: Sequence[Result], frame: pd.DataFrame) -> list[Outcomes]:
+def outcomes(results: Sequence[Result], frame: pd.DataFrame) -> list[EndCounts]:
     """How the main episodes of each policy ended, one count for each planned episode.
 
     Args:
@@ -39,7 +39,7 @@ def outcomes(results: Sequence[Result], frame: pd.DataFrame) -> list[Outcomes]:
             if not pd.isna(success) and not success
         )
         found.append(
-            Outcomes(
+            EndCounts(
                 policy=result.policy,
                 succeeded=result.numbers.n_success,
                 failed={spaced(end): n for end, n in sorted(ends.items())},

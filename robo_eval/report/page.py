@@ -18,7 +18,7 @@ from robo_eval.report.calibration import Calibrations
 from robo_eval.report.calibration_figures import calibration_charts
 from robo_eval.report.figures import dose_curves
 from robo_eval.report.level_figures import level_charts
-from robo_eval.report.model import Cell, Report
+from robo_eval.report.model import ConditionCell, Report
 from robo_eval.report.robot_figures import robot_charts
 from robo_eval.report.robots import (
     comparison_lines,
@@ -167,14 +167,14 @@ def _method_name(method: str) -> str:
     return METHODS.get(method, method.replace("_", " "))
 
 
-def _per_cell(cells: Sequence[Cell]) -> str:
+def _per_cell(cells: Sequence[ConditionCell]) -> str:
     """How many scored episodes a cell rests on."""
     counts = {cell.numbers.coverage.scored for cell in cells} or {0}
     low, high = min(counts), max(counts)
     return words.count(high, "episode") if low == high else f"{low} to {high} episodes"
 
 
-def cell_rows(cells: Sequence[Cell], policies: Sequence[str]) -> list[dict[str, Any]]:
+def cell_rows(cells: Sequence[ConditionCell], policies: Sequence[str]) -> list[dict[str, Any]]:
     """The cells as the rows of a table: grouped by column, one line a panel, one cell a policy.
 
     A place the plan leaves out holds None.

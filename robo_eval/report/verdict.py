@@ -32,7 +32,7 @@ from robo_eval.page.words import (
     percent,
     thousands,
 )
-from robo_eval.report.model import Answer, Result, TrialData
+from robo_eval.report.model import Result, TrialAnswer, TrialData
 
 _BODIES: Final = {"real": "robot", "twin": "twin"}
 _MOST_OF: Final = 0.5
@@ -44,7 +44,7 @@ def answers_of(
     results: Sequence[Result],
     sides: Sequence[SideComparison],
     level_names: Mapping[int | None, str],
-) -> list[Answer]:
+) -> list[TrialAnswer]:
     """What the trial answers: does the simulator tell the truth, and who does best, by side.
 
     Nothing is said where too few episodes are scored; `coverage_warnings` says that.
@@ -77,7 +77,7 @@ def answers_of(
 
 def _of_simulator(
     body: Body, found: Agreement, level_names: Mapping[int | None, str], *, several: bool
-) -> Answer:
+) -> TrialAnswer:
     real, sim, difference = found.ar_physical, found.ar_sim, found.difference
     verdict = _verdict(difference, found.p_value)
     who = f"the {_BODIES[body.side]}"
@@ -96,7 +96,7 @@ def _of_simulator(
         most = max(abs(difference.low), abs(difference.high))
         numbers += f" A gap of up to {100 * most:.0f} points would fit what was seen."
     question = f"Does the simulator tell how {who} does?"
-    return Answer(question=question, text=text, numbers=numbers)
+    return TrialAnswer(question=question, text=text, numbers=numbers)
 
 
 def _verdict(difference: Estimate, p_value: float | None) -> Verdict:
@@ -139,7 +139,7 @@ def _most_of_it(body: Body, verdict: Verdict, level_names: Mapping[int | None, s
 # Who does best? -----------------------------------------------------------------------------------
 
 
-def _of_policies(side: SideComparison, where: str) -> Answer:
+def _of_policies(side: SideComparison, where: str) -> TrialAnswer:
     ranked = side.by_success
     first = [own for own in ranked if own.rank_range is not None and own.rank_range[0] == 1]
     best, second = ranked[0], ranked[1]
@@ -153,7 +153,7 @@ def _of_policies(side: SideComparison, where: str) -> Answer:
         names = joined([own.policy for own in first])
         text = f"It was not shown who does best{where}: {names} may each be it."
     numbers = "; ".join(_rate(own) for own in ranked[:2])
-    return Answer(
+    return TrialAnswer(
         question="Who does best?", text=text, numbers=f"{numbers}. {_difference(best, pair)}"
     )
 
@@ -193,9 +193,9 @@ def _difference(best: Standing, pair: PolicyPair) -> str:
 # One policy ---------------------------------------------------------------------------------------
 
 
-def _of_one(result: Result) -> Answer:
+def _of_one(result: Result) -> TrialAnswer:
     own, mean = result.numbers, result.numbers.performance
-    return Answer(
+    return TrialAnswer(
         question="How well does it do?",
         text=f"{result.policy} succeeded in {own.n_success} of {own.coverage.scored} episodes.",
         numbers=f"{_share(own.success_exact, own.n_success)},"

@@ -23,7 +23,7 @@ _MAX_CELLS: Final = 2_000_000
 """Numbers drawn at once: bounds memory at some 100 MB."""
 
 
-class Rows(NamedTuple):
+class CountedRows(NamedTuple):
     """Observations, equal ones counted together.
 
     Attributes:
@@ -35,7 +35,7 @@ class Rows(NamedTuple):
     counts: NDArray[np.int64]
 
 
-def distinct_rows(table: NDArray[np.float64]) -> Rows:
+def distinct_rows(table: NDArray[np.float64]) -> CountedRows:
     """Count equal rows of a table, shape (n, d): outcomes have few values, however many there are.
 
     The order of the rows no longer matters, and neither does their number for the time a resample
@@ -47,10 +47,12 @@ def distinct_rows(table: NDArray[np.float64]) -> Rows:
         # Ranked anew after each column, so that the codes stay below n squared.
         code = np.unique(code * len(values) + rank, return_inverse=True)[1]
     _, first, counts = np.unique(code, return_index=True, return_counts=True)
-    return Rows(table[first], counts)
+    return CountedRows(table[first], counts)
 
 
-def resampled_means(rows: Rows, resamples: int, rng: np.random.Generator) -> NDArray[np.float64]:
+def resampled_means(
+    rows: CountedRows, resamples: int, rng: np.random.Generator
+) -> NDArray[np.float64]:
     """Means of the columns when rows are drawn with replacement, shape (B, d)."""
     values, counts = rows
     kinds, n = len(values), int(counts.sum())
@@ -156,7 +158,7 @@ def drawn_clusters(
 
 
 def two_stage_means(
-    clusters: Sequence[Rows], resamples: int, rng: np.random.Generator
+    clusters: Sequence[CountedRows], resamples: int, rng: np.random.Generator
 ) -> NDArray[np.float64]:
     """Mean of cluster means when clusters, then rows inside them, are drawn, shape (B, d)."""
     n, d = len(clusters), clusters[0].values.shape[1]
@@ -167,7 +169,7 @@ def two_stage_means(
     return np.concatenate([means.mean(axis=1) for means in drawn])
 
 
-def sorted_clusters(tables: Sequence[NDArray[np.float64]]) -> list[Rows]:
+def sorted_clusters(tables: Sequence[NDArray[np.float64]]) -> list[CountedRows]:
     """The rows of each cluster, clusters in an order that does not depend on how they came."""
     clusters = [distinct_rows(table) for table in tables]
     return sorted(clusters, key=lambda rows: (rows.values.tolist(), rows.counts.tolist()))

@@ -90,7 +90,7 @@ def _labels(value: object) -> list[Any]:
     return list(getattr(value, "axes", []))
 
 
-def _differ(one: Any, other: Any) -> bool:  # noqa: ANN401 - pandas is not loaded for this
+def _differ(one: Any, other: Any) -> bool:
     """Whether two axes of one length have labels that do not fit position by position."""
     if len(one) != len(other) or one.equals(other):
         return False
@@ -148,7 +148,7 @@ def is_absent(value: object) -> bool:
     return value is None or type(value).__name__ in _ABSENT or (value != value)
 
 
-def _float(name: str, value: Any) -> float:  # noqa: ANN401 - anything an array can hold
+def _float(name: str, value: Any) -> float:
     if is_absent(value):
         return float("nan")
     if not isinstance(value, str | bytes | complex | np.complexfloating):

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from robo_eval.stats._checks import finite, pair_up
 from robo_eval.stats._resample import (
     RESAMPLES,
-    Rows,
+    CountedRows,
     check_resamples,
     distinct_rows,
     few_clusters_note,
@@ -246,7 +246,7 @@ def _resampled(
     )
 
 
-def _means(rows: Rows) -> NDArray[np.float64]:
+def _means(rows: CountedRows) -> NDArray[np.float64]:
     return np.asarray(rows.counts @ rows.values / rows.counts.sum())
 
 

@@ -11,14 +11,14 @@ from scipy.stats import pearsonr
 
 from robo_eval.analysis.aiq import dissimilarity, mccp
 from robo_eval.core.errors import InputError
-from robo_eval.study.outcome import Measured, Outcome, mixture_curve, rank_correlation
+from robo_eval.study.outcome import Outcome, StudyNumbers, mixture_curve, rank_correlation
 
 Numbers = NDArray[np.float64]
 NAN: Final = float("nan")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Agreement:
+class Concordance:
     """How alike two lists of numbers are.
 
     Attributes:
@@ -33,7 +33,7 @@ class Agreement:
     n: int
 
     @classmethod
-    def of(cls, one: ArrayLike, other: ArrayLike) -> Agreement:
+    def of(cls, one: ArrayLike, other: ArrayLike) -> Concordance:
         """Compare two lists, shape (n,) each."""
         a, b = np.asarray(one, dtype=np.float64), np.asarray(other, dtype=np.float64)
         # Numbers that differ by rounding only do not differ.
@@ -46,7 +46,7 @@ class Agreement:
         )
 
     @classmethod
-    def mean(cls, found: list[Agreement]) -> Agreement:
+    def mean(cls, found: list[Concordance]) -> Concordance:
         """Means of several comparisons of as many numbers each; NaN if there is none."""
         if not found:
             return cls(spearman=NAN, pearson=NAN, n=0)
@@ -57,7 +57,7 @@ class Agreement:
         )
 
 
-def agreement(one: Outcome, other: Outcome) -> dict[str, Agreement]:
+def agreement(one: Outcome, other: Outcome) -> dict[str, Concordance]:
     """How far two studies of the same tests agree on `complexity` and on `dissimilarity`.
 
     Raises:
@@ -67,16 +67,18 @@ def agreement(one: Outcome, other: Outcome) -> dict[str, Agreement]:
         raise InputError(f"{one.name} and {other.name} are not of the same tests, so cannot agree")
     above = np.triu_indices(len(one.measured.tests), 1)
     return {
-        "complexity": Agreement.of(
+        "complexity": Concordance.of(
             [curve.area for curve in one.curves], [curve.area for curve in other.curves]
         ),
-        "dissimilarity": Agreement.of(
+        "dissimilarity": Concordance.of(
             one.dissimilarities.table[above], other.dissimilarities.table[above]
         ),
     }
 
 
-def agreement_within(outcome: Outcome, *, splits: int = 50, seed: int = 0) -> dict[str, Agreement]:
+def agreement_within(
+    outcome: Outcome, *, splits: int = 50, seed: int = 0
+) -> dict[str, Concordance]:
     """How far the two halves of a study agree on `complexity` and on `dissimilarity`.
 
     The pool and the trainings are split in two at random, again and again, and complexities and
@@ -98,13 +100,15 @@ def agreement_within(outcome: Outcome, *, splits: int = 50, seed: int = 0) -> di
     for _ in range(splits):
         halves = _halves(len(measured.sizes), rng)
         if len(halves[0]):
-            complexity.append(Agreement.of(*(_areas(outcome, half) for half in halves)))
+            complexity.append(Concordance.of(*(_areas(outcome, half) for half in halves)))
         halves = _halves(trainings, rng)
         if len(halves[0]):
             apart.append(
-                Agreement.of(*(_apart(measured, half, place) for place, half in enumerate(halves)))
+                Concordance.of(
+                    *(_apart(measured, half, place) for place, half in enumerate(halves))
+                )
             )
-    return {"complexity": Agreement.mean(complexity), "dissimilarity": Agreement.mean(apart)}
+    return {"complexity": Concordance.mean(complexity), "dissimilarity": Concordance.mean(apart)}
 
 
 def _halves(count: int, rng: np.random.Generator) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -121,7 +125,7 @@ def _areas(outcome: Outcome, policies: NDArray[np.intp]) -> list[float]:
     ]
 
 
-def _apart(measured: Measured, trainings: NDArray[np.intp], place: int) -> list[float]:
+def _apart(measured: StudyNumbers, trainings: NDArray[np.intp], place: int) -> list[float]:
     """Dissimilarities by some trainings, and by every second one of tests alone."""
     return [
         dissimilarity(

@@ -20,7 +20,7 @@ _NARROW: Final = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Budget:
+class TrainingBudget:
     """How much a network is trained; the same for all that are compared.
 
     Attributes:
@@ -40,7 +40,7 @@ class Budget:
             raise InputError(f"rate is {self.rate}; it must be between 0 and 1")
 
 
-_DEFAULT: Final = Budget()
+_DEFAULT: Final = TrainingBudget()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -110,7 +110,7 @@ def mixed(first: Examples, second: Examples, share: float, rng: np.random.Genera
 
 
 def clone(
-    architecture: Architecture, examples: Examples, *, budget: Budget = _DEFAULT, seed: int
+    architecture: Architecture, examples: Examples, *, budget: TrainingBudget = _DEFAULT, seed: int
 ) -> Network:
     """Train a network from scratch to choose what the examples chose.
 

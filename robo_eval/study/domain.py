@@ -193,13 +193,13 @@ class Task:
             )
         return self.observed
 
-    def look(self, env: gymnasium.Env[Any, Any], observation: Any) -> Array:  # noqa: ANN401
+    def look(self, env: gymnasium.Env[Any, Any], observation: Any) -> Array:
         """What networks see of an observation of an environment that is `made`."""
         return _flat(env, observation)[: self.observed]
 
     # Environments and experts may be anybody's: what they raise is told by name.
 
-    def _reset(self, env: gymnasium.Env[Any, Any], seed: int) -> Any:  # noqa: ANN401
+    def _reset(self, env: gymnasium.Env[Any, Any], seed: int) -> Any:
         try:
             return env.reset(seed=seed)[0]
         except Exception as err:
@@ -217,7 +217,7 @@ class Task:
         except Exception as err:
             raise self._failed(f"expert {self.expert.name}", err) from err
 
-    def _asked(self, observation: Any, first: int) -> int:  # noqa: ANN401
+    def _asked(self, observation: Any, first: int) -> int:
         """What the expert does, one of the actions from `first` on."""
         name = self.expert.name
         try:
@@ -266,7 +266,7 @@ def first_action(env: gymnasium.Env[Any, Any]) -> int:
     return int(env.action_space.start)
 
 
-def _flat(env: gymnasium.Env[Any, Any], observation: Any) -> Array:  # noqa: ANN401
+def _flat(env: gymnasium.Env[Any, Any], observation: Any) -> Array:
     if isinstance(observation, np.ndarray) and observation.ndim == 1:
         return np.asarray(observation, dtype=np.float32)
     return np.asarray(flatten(env.observation_space, observation), dtype=np.float32)

@@ -151,7 +151,7 @@ def make_model(
     *,
     seed: int,
     steps: int,
-) -> Any:  # noqa: ANN401 - of a library that may be missing
+) -> Any:
     """A Stable-Baselines3 `DQN` before training.
 
     Args:
@@ -187,7 +187,7 @@ def make_model(
     )
 
 
-def exported(model: Any) -> Network:  # noqa: ANN401 - of a library that may be missing
+def exported(model: Any) -> Network:
     """The network of values of a Stable-Baselines3 `DQN`, without the library.
 
     It chooses what the model predicts with `deterministic=True`.
@@ -227,13 +227,13 @@ def _library() -> tuple[Any, Any, Any]:
     return dqn, policies, callbacks
 
 
-def _boltzmann_policy(policies: Any) -> type[Any]:  # noqa: ANN401 - a module
+def _boltzmann_policy(policies: Any) -> type[Any]:
     """A policy of Stable-Baselines3 that draws actions by the softmax of their values."""
 
     class BoltzmannPolicy(policies.DQNPolicy):  # type: ignore[misc]
         temperature = 1.0
 
-        def _predict(self, obs: Any, deterministic: bool = True) -> Any:  # noqa: ANN401, FBT001, FBT002
+        def _predict(self, obs: Any, deterministic: bool = True) -> Any:  # noqa: FBT001, FBT002
             if deterministic:
                 return super()._predict(obs, deterministic=True)
             shares = (self.q_net(obs) / self.temperature).softmax(dim=1)
@@ -243,7 +243,7 @@ def _boltzmann_policy(policies: Any) -> type[Any]:  # noqa: ANN401 - a module
 
 
 def _learn(
-    model: Any,  # noqa: ANN401
+    model: Any,
     steps: int,
     judge: _Judge,
     exploration: Exploration,
@@ -296,11 +296,11 @@ class _Standardised(gymnasium.Wrapper[Array, Any, Any, Any]):
         self._mean, self._scale, self._reward = mean, scale, reward
         self.observation_space = Box(-np.inf, np.inf, mean.shape, dtype=np.float32)
 
-    def reset(self, **keywords: Any) -> tuple[Array, dict[str, Any]]:  # noqa: ANN401
+    def reset(self, **keywords: Any) -> tuple[Array, dict[str, Any]]:
         seen, info = self.env.reset(**keywords)
         return (seen - self._mean) / self._scale, info
 
-    def step(self, action: Any) -> tuple[Array, float, bool, bool, dict[str, Any]]:  # noqa: ANN401
+    def step(self, action: Any) -> tuple[Array, float, bool, bool, dict[str, Any]]:
         # Stable-Baselines3 gives an array without a dimension.
         seen, reward, terminated, truncated, info = self.env.step(int(action))
         scaled = (seen - self._mean) / self._scale

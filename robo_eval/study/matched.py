@@ -51,7 +51,7 @@ class Played:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Group:
+class PolicyGroup:
     """Policies that were played under the same conditions, and can be compared.
 
     Attributes:
@@ -68,7 +68,7 @@ class Group:
     table: pd.DataFrame
 
 
-def matched(tests: Sequence[Test], trials: Sequence[TrialDirectory]) -> list[Group]:
+def matched(tests: Sequence[Test], trials: Sequence[TrialDirectory]) -> list[PolicyGroup]:
     """The episodes of trials that are of the tests of a study, by side and difficulty.
 
     An episode is of a test if environment, level, profile and further keywords are those of the
@@ -136,7 +136,7 @@ def _wanted(table: pd.DataFrame) -> list[str]:
     return [*order, ALL] if len(order) > 1 else order or [""]
 
 
-def _group(side: str, name: str, table: pd.DataFrame, count: int) -> Group:
+def _group(side: str, name: str, table: pd.DataFrame, count: int) -> PolicyGroup:
     played, kept = {}, []
     table = table.assign(seed_number=pd.factorize(table["seed"], sort=True)[0])
     common = [_scored_at(table[table["test"] == place]) for place in range(count)]
@@ -168,7 +168,7 @@ def _group(side: str, name: str, table: pd.DataFrame, count: int) -> Group:
         for policy, (rows, gaps) in played.items()
     ]
     chosen = chosen.drop(columns="seed_number")
-    return Group(side=side, difficulty=name, agents=agents, table=chosen)
+    return PolicyGroup(side=side, difficulty=name, agents=agents, table=chosen)
 
 
 def _shared_seeds(rows: Sequence[pd.DataFrame]) -> list[NDArray[np.int64]] | None:
@@ -235,7 +235,7 @@ def _tasks_of(table: pd.DataFrame, plan: TrialPlan) -> list[TaskPlan | None]:
     return [None if place is None else plan.tasks[place] for place in places]
 
 
-def key_of(task: TaskPlan, level: Any, profile: Any) -> tuple[str, ...]:  # noqa: ANN401 - cells
+def key_of(task: TaskPlan, level: Any, profile: Any) -> tuple[str, ...]:
     """What an episode of a task shares with the test that it is of; see `key_of_test`."""
     is_leveled = not pd.isna(level)
     own = str(profile) if isinstance(profile, str) else task.profile.value

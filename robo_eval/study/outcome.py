@@ -28,7 +28,7 @@ from robo_eval.core.estimate import Estimate
 from robo_eval.study.entries import Test
 from robo_eval.study.measure import SHARES
 from robo_eval.study.suite import Suite
-from robo_eval.study.work import Job
+from robo_eval.study.work import StudyJob
 
 Numbers = NDArray[np.float64]
 _RESAMPLES: Final = 500
@@ -36,7 +36,7 @@ _LEVEL: Final = 0.95
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Measured:
+class StudyNumbers:
     """The raw numbers of a study.
 
     Attributes:
@@ -85,7 +85,7 @@ class Outcome:
     """
 
     name: str
-    measured: Measured
+    measured: StudyNumbers
     complexities: list[Estimate]
     rule: Variant
     curves: list[Complexity]
@@ -170,8 +170,8 @@ class Outcome:
 
 
 def measured_of(
-    suite: Suite, tests: Sequence[Test], found: Mapping[str, Any], jobs: Sequence[Job]
-) -> Measured:
+    suite: Suite, tests: Sequence[Test], found: Mapping[str, Any], jobs: Sequence[StudyJob]
+) -> StudyNumbers:
     """The raw numbers, from the results of all pieces of work.
 
     Args:
@@ -202,7 +202,7 @@ def measured_of(
             key = (place, places[job.tests[1].name])
             mixtures.setdefault(key, []).append([value["first"], value["second"]])
     count = suite.pool.policies
-    return Measured(
+    return StudyNumbers(
         tests=[test.name for test in tests],
         experts=[test.expert_name for test in tests],
         expert_performances=experts,
@@ -214,7 +214,7 @@ def measured_of(
     )
 
 
-def outcome_of(suite: Suite, measured: Measured, *, seed: int = 0) -> Outcome:
+def outcome_of(suite: Suite, measured: StudyNumbers, *, seed: int = 0) -> Outcome:
     """What follows from the raw numbers of a study.
 
     Args:
@@ -319,11 +319,11 @@ def mixture_curve(performances: Numbers, first: Numbers, second: Numbers) -> Num
     return np.column_stack([ends * second.mean(), inner, ends * first.mean()])
 
 
-def _itself(measured: Measured, place: int) -> float:
+def _itself(measured: StudyNumbers, place: int) -> float:
     return dissimilarity(measured.observed(place, place))
 
 
-def _pair(measured: Measured, i: int, j: int, *, seed: int) -> Estimate:
+def _pair(measured: StudyNumbers, i: int, j: int, *, seed: int) -> Estimate:
     """The dissimilarity of two tests, with a bootstrap of the trainings it rests on."""
     mixed, first, second = measured.mixtures[i, j], measured.alone[i], measured.alone[j]
     value = dissimilarity(mixture_curve(mixed, first, second))
@@ -382,7 +382,7 @@ def _complexity(sizes: Numbers, performances: Numbers, curve: Complexity, *, see
 
 
 def _warnings(
-    measured: Measured, curves: Sequence[Complexity], table: Dissimilarities, placed: Space
+    measured: StudyNumbers, curves: Sequence[Complexity], table: Dissimilarities, placed: Space
 ) -> list[str]:
     found = []
     if len(measured.sizes) < LEAST_POLICIES:

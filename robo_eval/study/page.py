@@ -272,5 +272,5 @@ def _convex(points: NDArray[np.float64]) -> ConvexHull | None:
         return None
 
 
-def _rounded(values: ArrayLike, digits: int = _DIGITS) -> Any:  # noqa: ANN401 - nested lists
+def _rounded(values: ArrayLike, digits: int = _DIGITS) -> Any:
     return np.round(np.asarray(values, float), digits).tolist()

@@ -45,7 +45,7 @@ def network(path: str | Path, observed: int | None = None) -> Wrapped:
     if observed not in (None, inputs):
         raise InputError(f"observed is {observed!r}; {file} takes {inputs} numbers")
 
-    def act(observation: Any) -> int:  # noqa: ANN401 - any Gymnasium space is allowed
+    def act(observation: Any) -> int:
         seen = np.asarray(observation, dtype=np.float32).ravel()[:observed]
         if len(seen) != inputs:
             raise ShapeError(

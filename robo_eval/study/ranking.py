@@ -34,7 +34,7 @@ from robo_eval.metrics.coverage import Coverage
 from robo_eval.stats.resampling import stratified_mean_interval
 from robo_eval.study.causes import Disagreement, Measure, causes, listed
 from robo_eval.study.entries import TaskTest, Test
-from robo_eval.study.matched import Group, Played, matched, warnings_of
+from robo_eval.study.matched import Played, PolicyGroup, matched, warnings_of
 from robo_eval.study.outcome import Outcome, resampled_spaces
 from robo_eval.study.run import Study
 
@@ -209,7 +209,7 @@ def rank(
 
 
 def _ranking(
-    group: Group,
+    group: PolicyGroup,
     tests: Sequence[Test],
     suite: Space,
     spaces: Sequence[Space],
@@ -244,7 +244,7 @@ def _agent(
     names: Sequence[str],
     suite: Space,
     base: str,
-    group: Group,
+    group: PolicyGroup,
     acc: AccTable | None,
     seed: int,
     drawn: Mapping[str, Numbers],
@@ -320,7 +320,7 @@ def _mean(own: Played, seed: int) -> Estimate:
     return stratified_mean_interval(rows, over="these", level=_LEVEL, seed=seed)
 
 
-def _apti(own: Played, baseline: str, group: Group, seed: int) -> Estimate:
+def _apti(own: Played, baseline: str, group: PolicyGroup, seed: int) -> Estimate:
     rows = own.episodes
     n = sum(map(len, rows))
     other = next((one for one in group.agents if one.policy == baseline), None)
@@ -370,7 +370,7 @@ def _mean_apti(agent: Numbers, base: Numbers) -> Numbers:
     return found
 
 
-def _drawn_quotients(group: Group, spaces: Sequence[Space]) -> dict[str, Numbers]:
+def _drawn_quotients(group: PolicyGroup, spaces: Sequence[Space]) -> dict[str, Numbers]:
     """The quotients of the agents that played every test, in each space, by name."""
     complete = [one for one in group.agents if all(map(len, one.episodes))]
     if not complete:
@@ -398,7 +398,7 @@ def _spread(value: float, drawn: Numbers, *, is_basic: bool) -> Estimate:
     )
 
 
-def _baseline(group: Group, wanted: str | None) -> str:
+def _baseline(group: PolicyGroup, wanted: str | None) -> str:
     if wanted is not None:
         return wanted
     if any(one.policy == "random" for one in group.agents):
@@ -408,7 +408,7 @@ def _baseline(group: Group, wanted: str | None) -> str:
     return min(complete, key=lambda one: float(np.nanmean(_means(one)))).policy
 
 
-def _played(group: Group, name: str) -> Played:
+def _played(group: PolicyGroup, name: str) -> Played:
     return next(one for one in group.agents if one.policy == name)
 
 
@@ -419,7 +419,7 @@ def _means(one: Played) -> Numbers:
 # Capability ------------------------------------------------------------------------------------
 
 
-def _acc(group: Group, tests: Sequence[Test], seed: int) -> AccTable | None:
+def _acc(group: PolicyGroup, tests: Sequence[Test], seed: int) -> AccTable | None:
     """Characteristic curves over the levels of a group; None where the panel knows none.
 
     Policies that are of the panel are left out, as `analysis.trial.acc_of` leaves them out.
@@ -458,7 +458,7 @@ def _profile(tests: Sequence[Test]) -> str | None:
 # Disagreements ---------------------------------------------------------------------------------
 
 
-def _measures(suite: Space, group: Group, tests: Sequence[Test]) -> dict[str, Measure]:
+def _measures(suite: Space, group: PolicyGroup, tests: Sequence[Test]) -> dict[str, Measure]:
     """What agents are ranked by beside the mean, each a number of their performances."""
     found: dict[str, Measure] = {
         "aiq": lambda values: quotient(suite, values).aiq,

@@ -21,7 +21,7 @@ from robo_eval.study.entries import Test, tests_of
 from robo_eval.study.outcome import Outcome, measured_of, outcome_of
 from robo_eval.study.results import Results
 from robo_eval.study.suite import Suite, read_suite
-from robo_eval.study.work import Job, do
+from robo_eval.study.work import StudyJob, do
 
 SUITE_NAME: Final = "suite.yaml"
 OUTCOME_NAME: Final = "study.json"
@@ -167,16 +167,16 @@ class Study:
             test.with_expert(one["best"]) for test, one in zip(self.tests, found, strict=True)
         ]
 
-    def _kept(self, jobs: Sequence[Job]) -> dict[str, Any]:
+    def _kept(self, jobs: Sequence[StudyJob]) -> dict[str, Any]:
         with Results(self.folder / results.NAME) as kept:
             return {job.digest: kept.get(job.digest) for job in jobs}
 
-    def _jobs(self) -> list[Job]:
+    def _jobs(self) -> list[StudyJob]:
         return list(work.main_jobs(self.suite, self.tests))
 
     def _done(
         self,
-        jobs: Sequence[Job],
+        jobs: Sequence[StudyJob],
         *,
         workers: int,
         ray: str | None,
@@ -201,7 +201,7 @@ class Study:
                         progress(so_far, total, job.label)
         return found
 
-    def _first_jobs(self) -> list[Job]:
+    def _first_jobs(self) -> list[StudyJob]:
         return work.first_jobs(self.suite, [test.with_expert(None) for test in self.tests])
 
 

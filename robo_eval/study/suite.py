@@ -48,7 +48,7 @@ class SuiteTask(Section):
 
     @field_validator("experts", mode="before")
     @classmethod
-    def _short_forms(cls, given: Any) -> Any:  # noqa: ANN401 - raw YAML
+    def _short_forms(cls, given: Any) -> Any:
         if not isinstance(given, list):
             return given
         return [{"name": one} if isinstance(one, str) else one for one in given]
@@ -148,7 +148,7 @@ class Training(Section):
 
     @model_validator(mode="before")
     @classmethod
-    def _usual(cls, given: Any) -> Any:  # noqa: ANN401 - raw YAML
+    def _usual(cls, given: Any) -> Any:
         if not isinstance(given, dict):
             return given
         return {**_USUAL.get(str(given.get("trainer")), {}), **given}

@@ -11,7 +11,7 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete
 
 from robo_eval.core.errors import InputError
-from robo_eval.study.cloning import Budget, Examples, clone
+from robo_eval.study.cloning import Examples, TrainingBudget, clone
 from robo_eval.study.domain import Domain, Task, first_action
 from robo_eval.study.dqn import Learning, train_dqn
 from robo_eval.study.evolution import evolve
@@ -66,7 +66,7 @@ def trained(
         )
     if plan.trainer == "dqn":
         return _by_dqn(architecture, mixture, plan, seed=seed)
-    budget = Budget(steps=plan.steps, batch=plan.batch, rate=plan.rate)
+    budget = TrainingBudget(steps=plan.steps, batch=plan.batch, rate=plan.rate)
     return clone(architecture, examples, budget=budget, seed=seed)
 
 
@@ -119,7 +119,7 @@ class _Either(gymnasium.Env[Array, Any]):
         seen, info = self._env.reset(seed=int(self.np_random.integers(_SEED_LIMIT)))
         return self._task.look(self._env, seen).copy(), info
 
-    def step(self, action: Any) -> tuple[Array, float, bool, bool, dict[str, Any]]:  # noqa: ANN401
+    def step(self, action: Any) -> tuple[Array, float, bool, bool, dict[str, Any]]:
         env, task = self._env, self._task
         seen, reward, terminated, truncated, info = env.step(first_action(env) + int(action))
         gained = float(reward) / (task.highest - task.lowest)

@@ -32,7 +32,7 @@ _TRIED: Final = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class StudyJob:
     """A piece of work.
 
     Attributes:
@@ -51,7 +51,7 @@ class Job:
     number: int = 0
     digest: str = ""
 
-    def named(self) -> Job:
+    def named(self) -> StudyJob:
         """The same with its digest."""
         own: dict[str, Any] = {
             "method": measure.METHOD,
@@ -71,12 +71,12 @@ class Job:
         return f"{self.kind} {' and '.join(test.name for test in self.tests)}"
 
 
-def first_jobs(suite: Suite, tests: list[Test]) -> list[Job]:
+def first_jobs(suite: Suite, tests: list[Test]) -> list[StudyJob]:
     """What is done first: the experts of each test are compared, and work is timed."""
     return [_job("expert", suite, suite.expert_episodes, test) for test in tests]
 
 
-def main_jobs(suite: Suite, tests: list[Test]) -> Iterator[Job]:
+def main_jobs(suite: Suite, tests: list[Test]) -> Iterator[StudyJob]:
     """Everything else, once the expert of each test is known."""
     pool, learner = suite.pool, suite.learner
     watched = learner.model_copy(update={"episodes": suite.entropy_episodes})
@@ -101,11 +101,11 @@ def _job(
     plan: Spent,
     *tests: Test,
     number: int = 0,
-) -> Job:
-    return Job(kind=kind, tests=tests, seed=suite.seed, plan=plan, number=number).named()
+) -> StudyJob:
+    return StudyJob(kind=kind, tests=tests, seed=suite.seed, plan=plan, number=number).named()
 
 
-def do(job: Job) -> dict[str, Any]:
+def do(job: StudyJob) -> dict[str, Any]:
     """Do a piece of work; the same job gives the same result, wherever it is done.
 
     Returns:
@@ -121,7 +121,7 @@ def do(job: Job) -> dict[str, Any]:
 # The kinds of work -----------------------------------------------------------------------------
 
 
-def _expert(job: Job) -> dict[str, Any]:
+def _expert(job: StudyJob) -> dict[str, Any]:
     """Episodes of every expert, and how long those and learning take here."""
     test, episodes = job.tests[0], _episodes(job)
     domain: Domain = test.build()
@@ -171,7 +171,7 @@ def best_expert(played: list[NDArray[np.float64]]) -> int:
     return best
 
 
-def _entropy(job: Job) -> dict[str, Any]:
+def _entropy(job: StudyJob) -> dict[str, Any]:
     """Entropy of what the learner sees once it is trained."""
     plan = job.plan
     assert isinstance(plan, LearnerSection)
@@ -184,7 +184,7 @@ def _entropy(job: Job) -> dict[str, Any]:
     return {"bits": found.by_variable.tolist(), "total": found.total}
 
 
-def _pool(job: Job) -> dict[str, Any]:
+def _pool(job: StudyJob) -> dict[str, Any]:
     plan = job.plan
     assert isinstance(plan, PoolSection)
     own = _lesson(job.tests[0], plan.examples, job.seed)
@@ -195,14 +195,14 @@ def _pool(job: Job) -> dict[str, Any]:
     return {"sizes": [size for size, _ in found], "performances": [value for _, value in found]}
 
 
-def _alone(job: Job) -> dict[str, Any]:
+def _alone(job: StudyJob) -> dict[str, Any]:
     plan = job.plan
     assert isinstance(plan, LearnerSection)
     own = _lesson(job.tests[0], plan.examples, job.seed)
     return {"performance": measure.alone(own, plan, job.number, seed=job.seed)}
 
 
-def _mixture(job: Job) -> dict[str, Any]:
+def _mixture(job: StudyJob) -> dict[str, Any]:
     plan = job.plan
     assert isinstance(plan, LearnerSection)
     first, second = job.tests
@@ -223,7 +223,7 @@ _DOERS: Final = {
 }  # fmt: skip
 
 
-def _episodes(job: Job) -> int:
+def _episodes(job: StudyJob) -> int:
     assert isinstance(job.plan, int)
     return job.plan
 
@@ -243,7 +243,7 @@ class Costs:
         self._episode_s = float(np.mean([one["episode_s"] for one in known] or [0.01]))
         self._step_s = float(np.median([one["step_s"] for one in known] or [2e-4]))
 
-    def of(self, job: Job) -> float:
+    def of(self, job: StudyJob) -> float:
         """Seconds of one processor."""
         plan, episode_s = job.plan, self._episode_s
         if isinstance(plan, int):

@@ -41,7 +41,7 @@ FLOOR_S: Final = 0.4
 """A refused login takes at least so long, whatever the reason, so that its time tells nothing."""
 
 
-class Database(Protocol):
+class AccountStore(Protocol):
     """Where a site keeps accounts and sessions; of an engine `connect` and `begin` would do."""
 
     def reading(self) -> AbstractContextManager[sa.Connection]:
@@ -174,7 +174,7 @@ class Accounts(Generic[_User]):
     # Each hash takes 64 MiB; many at once must not take the memory of the machine.
     _hashing: Final = threading.BoundedSemaphore(2)
 
-    def __init__(self, database: Database, *, floor_s: float = FLOOR_S) -> None:
+    def __init__(self, database: AccountStore, *, floor_s: float = FLOOR_S) -> None:
         self._database = database
         self._places = Places(floor_s)
         self._hasher = _hasher()
@@ -304,7 +304,7 @@ class Accounts(Generic[_User]):
             row = connection.execute(query).first()
         return None if row is None else self._user(row)
 
-    def _user(self, row: Any) -> _User:  # noqa: ANN401 - a row of the table
+    def _user(self, row: Any) -> _User:
         roles = frozenset(role for role in self.roles if role.value in row.roles.split())
         return self.kind(key=row.name, name=row.shown_name, roles=roles)
 

@@ -17,7 +17,7 @@ from starlette.requests import HTTPConnection
 
 from robo_eval.web.accounts import User
 from robo_eval.web.errors import ForbiddenError, FormError, LoggedOutError
-from robo_eval.web.sessions import Session, Sessions
+from robo_eval.web.sessions import Sessions, WebSession
 
 _User = TypeVar("_User", bound=User)
 
@@ -53,7 +53,7 @@ class Site(Generic[_User]):
         """Its name as a title has it."""
         return self.name[:1].upper() + self.name[1:]
 
-    def shown(self, session: Session[_User] | None) -> dict[str, Any]:  # noqa: ARG002
+    def shown(self, session: WebSession[_User] | None) -> dict[str, Any]:  # noqa: ARG002
         """What every page shows beside its own."""
         return {}
 
@@ -78,15 +78,15 @@ ThisSite = Annotated[Site[Any], Depends(site_of)]
 # People ----------------------------------------------------------------------------------------
 
 
-def visitor(request: Request, site: ThisSite) -> Session[Any] | None:
+def visitor(request: Request, site: ThisSite) -> WebSession[Any] | None:
     """Who is logged in by the cookie of a browser; None if nobody is."""
     return site.sessions.find(request.cookies.get(site.sessions.cookie))
 
 
-Visitor = Annotated[Session[Any] | None, Depends(visitor)]
+Visitor = Annotated[WebSession[Any] | None, Depends(visitor)]
 
 
-def person(found: Visitor) -> Session[Any]:
+def person(found: Visitor) -> WebSession[Any]:
     """Who is logged in by the cookie of a browser.
 
     Raises:
@@ -97,7 +97,7 @@ def person(found: Visitor) -> Session[Any]:
     return found
 
 
-Person = Annotated[Session[Any], Depends(person)]
+Person = Annotated[WebSession[Any], Depends(person)]
 
 
 async def read_form(request: Request) -> dict[str, str]:
@@ -138,7 +138,7 @@ class Posted(Generic[_User]):
         fields: What they gave, by name.
     """
 
-    session: Session[_User]
+    session: WebSession[_User]
     fields: dict[str, str]
 
     @property
@@ -205,7 +205,7 @@ AnyForm = Annotated[dict[str, str], Depends(read_form)]
 # Programs --------------------------------------------------------------------------------------
 
 
-def session_of_program(call: HTTPConnection, asks_for: str) -> Session[Any]:
+def session_of_program(call: HTTPConnection, asks_for: str) -> WebSession[Any]:
     """On whose behalf a program calls: by a bearer token, or by name and password.
 
     Cookies open nothing here, so that no page of another site can call in somebody's name.

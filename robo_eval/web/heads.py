@@ -13,7 +13,7 @@ HEAD_S: Final = 20.0
 class Headed(H11Protocol):
     """A connection of uvicorn, which would wait for ever once a first byte is there."""
 
-    def connection_made(self, transport: Any) -> None:  # noqa: ANN401 - of asyncio
+    def connection_made(self, transport: Any) -> None:
         """Wait for a request, for a while; uvicorn ends that where a whole head has come."""
         super().connection_made(transport)
         self.timeout_keep_alive_task = self.loop.call_later(HEAD_S, self.timeout_keep_alive_handler)

@@ -74,7 +74,7 @@ def serve(
             server.run(sockets=[listener])
 
 
-def server_of(app: FastAPI, **settings: Any) -> uvicorn.Server:  # noqa: ANN401 - of uvicorn
+def server_of(app: FastAPI, **settings: Any) -> uvicorn.Server:
     """What serves an application, by settings of uvicorn beside those that all sites share."""
     import uvicorn
 

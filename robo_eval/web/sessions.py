@@ -15,7 +15,7 @@ from sqlalchemy import ColumnElement, delete, or_, select, update
 from sqlalchemy.exc import SQLAlchemyError
 
 from robo_eval.core.errors import InputError
-from robo_eval.web.accounts import SESSIONS, Database, User
+from robo_eval.web.accounts import SESSIONS, AccountStore, User
 
 _User = TypeVar("_User", bound=User)
 
@@ -34,7 +34,7 @@ _SLACK_NS: Final = 60 * 10**9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Session(Generic[_User]):
+class WebSession(Generic[_User]):
     """Somebody who is logged in.
 
     Attributes:
@@ -64,7 +64,7 @@ class Sessions(Generic[_User]):
 
     def __init__(
         self,
-        database: Database,
+        database: AccountStore,
         find_user: Callable[[str], _User | None],
         *,
         cookie: str = COOKIE,
@@ -96,7 +96,7 @@ class Sessions(Generic[_User]):
             )
         return token
 
-    def find(self, token: str | None, *, for_program: bool = False) -> Session[_User] | None:
+    def find(self, token: str | None, *, for_program: bool = False) -> WebSession[_User] | None:
         """The session of a token; None if there is none, or it is over.
 
         Args:
@@ -116,27 +116,27 @@ class Sessions(Generic[_User]):
             return None
         if abs(now_ns - row.seen_ns) > _SEEN_NS:
             self._touch(digest, now_ns)
-        return Session(digest=digest, user=user, csrf=row.csrf)
+        return WebSession(digest=digest, user=user, csrf=row.csrf)
 
     def _touch(self, digest: bytes, now_ns: int) -> None:
         # What cannot be written can still be read, until the session is over.
         with suppress(InputError, SQLAlchemyError), self._database.writing() as connection:
             connection.execute(update(SESSIONS).where(_has(digest)).values(seen_ns=now_ns))
 
-    def of_call(self, user: _User) -> Session[_User]:
+    def of_call(self, user: _User) -> WebSession[_User]:
         """What stands for a session where a program sends name and password with every call.
 
         It is the same all day, so that what the program looked at is recorded once a day.
         """
         day = time.time_ns() // _DAY_NS
         digest = hashlib.sha256(f"call\n{day}\n{user.key}".encode()).digest()
-        return Session(digest=digest, user=user, csrf="")
+        return WebSession(digest=digest, user=user, csrf="")
 
-    def seal(self, session: Session[_User], text: str) -> bytes:
+    def seal(self, session: WebSession[_User], text: str) -> bytes:
         """What only this process can make of a session and a text: always the same."""
         return hmac.new(self._key, session.digest + text.encode(), "sha256").digest()
 
-    def end(self, session: Session[_User]) -> None:
+    def end(self, session: WebSession[_User]) -> None:
         """End a session."""
         with self._database.writing() as connection:
             connection.execute(delete(SESSIONS).where(_has(session.digest)))

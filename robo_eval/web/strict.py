@@ -23,7 +23,7 @@ class BodyError(InputError):
     """The body of a request is not JSON, or not JSON that means one thing."""
 
 
-def strict_json(data: bytes) -> Any:  # noqa: ANN401 - whatever JSON holds
+def strict_json(data: bytes) -> Any:
     """What a JSON text says, if it can be read in one way only.
 
     Raises:
@@ -54,7 +54,7 @@ def _no_number(text: str) -> NoReturn:
     raise BodyError(f"the body holds {text}, which is not a number in JSON")
 
 
-def _depth(value: Any) -> int:  # noqa: ANN401 - whatever JSON holds
+def _depth(value: Any) -> int:
     """How deeply something is nested; counted no further than is allowed."""
     level, depth = [value], 0
     while level and depth <= MOST_DEPTH:
@@ -72,7 +72,7 @@ def _depth(value: Any) -> int:  # noqa: ANN401 - whatever JSON holds
 class StrictRequest(Request):
     """A request whose body is read strictly."""
 
-    async def json(self) -> Any:  # noqa: ANN401 - whatever JSON holds
+    async def json(self) -> Any:
         """What the body says."""
         data = await self.body()
         try:

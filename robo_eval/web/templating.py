@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from fastapi.responses import HTMLResponse, Response
 
     from robo_eval.web.deps import Site
-    from robo_eval.web.sessions import Session
+    from robo_eval.web.sessions import WebSession
 
 IS_PART: Final = "hx-request"
 
@@ -65,10 +65,10 @@ def field_of(problem: str) -> str:
 def render(
     request: Request,
     template: str,
-    session: Session[Any] | None = None,
+    session: WebSession[Any] | None = None,
     *,
     status: int = 200,
-    **values: Any,  # noqa: ANN401 - whatever the template shows
+    **values: Any,
 ) -> HTMLResponse:
     """A page.
 

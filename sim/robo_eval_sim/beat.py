@@ -29,7 +29,7 @@ class Beat:
         cells: Memory that both processes see, an array of `CELLS` c_uint64; none if nobody watches.
     """
 
-    def __init__(self, cells: Any = None) -> None:  # noqa: ANN401 - a shared array, or a list
+    def __init__(self, cells: Any = None) -> None:
         # A view of the memory takes half as long to write to as the array itself.
         self._cells = [0] * CELLS if cells is None else memoryview(cells).cast("B").cast("Q")
 
@@ -78,7 +78,7 @@ class Beat:
         """Begin no further episode."""
         self._cells[_STOP] = 1
 
-    def ask(self, kind: Asked, call: Callable[..., Any], **given: object) -> Any:  # noqa: ANN401
+    def ask(self, kind: Asked, call: Callable[..., Any], **given: object) -> Any:
         """Call a policy; the count stays odd if it raises, so that one knows who did."""
         self._cells[_KIND] = kind
         self._cells[_COUNT] += 1
@@ -92,7 +92,7 @@ class Beat:
         cells[_KIND] = Asked.ACT
         count = cells[_FIRST] = self.count
 
-        def counted(observation: Any) -> Any:  # noqa: ANN401
+        def counted(observation: Any) -> Any:
             nonlocal count
             cells[_COUNT] = count + 1
             answer = act(observation)

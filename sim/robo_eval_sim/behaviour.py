@@ -59,7 +59,7 @@ def _actions(space: spaces.Space[Any], rng: np.random.Generator, ticks: int) -> 
     return list(rng.uniform(low, high, (ticks, *space.shape)).astype(space.dtype))
 
 
-def _rounded(value: Any) -> Any:  # noqa: ANN401 - plain data
+def _rounded(value: Any) -> Any:
     if isinstance(value, float):
         return round(value, _DECIMALS)
     if isinstance(value, dict):

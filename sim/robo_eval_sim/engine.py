@@ -94,7 +94,7 @@ class Engine:
         tick_s: float,
         gravity_m_s2: float,
         is_visible: bool,
-        **parameters: Any,  # noqa: ANN401 - of the engine
+        **parameters: Any,
     ) -> None:
         """Throw everything away and set how the world works.
 
@@ -411,7 +411,7 @@ class Engine:
         height: int,
         fov_deg: float = FOV_DEG,
         up: Vector3 = (0.0, 0.0, 1.0),
-        **light: Any,  # noqa: ANN401 - of `getCameraImage`
+        **light: Any,
     ) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
         """As `picture`, and the distance of what is seen along the line of sight.
 

@@ -64,7 +64,7 @@ class TaskEnv(gymnasium.Env[ObsType, ActType], EzPickle):
         constants: Mapping[str, float] | None = None,
         reveal: bool = False,
         render_mode: str | None = None,
-        **own: Any,  # noqa: ANN401 - of the subclass
+        **own: Any,
     ) -> None:
         self._constants: dict[str, Any] = self.task.checked(constants)
         if constants is not None:  # a task may have none
@@ -200,7 +200,7 @@ class TaskEnv(gymnasium.Env[ObsType, ActType], EzPickle):
         )
 
     @staticmethod
-    def _state_in(options: Mapping[str, Any] | None) -> Any:  # noqa: ANN401 - checked by the task
+    def _state_in(options: Mapping[str, Any] | None) -> Any:
         """The state that the options of `reset` ask for; none if they ask for none."""
         if options is None:
             return None
@@ -224,7 +224,7 @@ def _known(kind: str, given: str, valid: type[_Word]) -> _Word:
         raise unknown_name(kind, given, list(valid)) from None
 
 
-def _checked_onset(onset: Any, ticks: int) -> int | tuple[int, int] | None:  # noqa: ANN401 - anything may come in
+def _checked_onset(onset: Any, ticks: int) -> int | tuple[int, int] | None:
     if onset is None:
         return None
     given = onset if isinstance(onset, list | tuple) else [onset]

@@ -203,7 +203,7 @@ class _Probe:
                 " a fault by the policy"
             )
 
-    def _start(self, env: gymnasium.Env[Any, Any], planned: PlannedEpisode) -> Any:  # noqa: ANN401
+    def _start(self, env: gymnasium.Env[Any, Any], planned: PlannedEpisode) -> Any:
         """What is seen first; of each start once, because building a world takes long."""
         mode = self._plan.policies[planned.policy].action_mode
         key = (planned.condition.task, mode, planned.seed)

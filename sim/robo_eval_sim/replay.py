@@ -14,7 +14,7 @@ def replay(
     applied: Sequence[tuple[float, ...]],
     *,
     seed: int,
-    **keywords: Any,  # noqa: ANN401 - of the environment
+    **keywords: Any,
 ) -> list[dict[str, Any]]:
     """Play again what was applied, without a policy.
 

@@ -535,7 +535,7 @@ class _Run(Players):
 class _OnCluster(_Run):
     """Has the nodes of a Ray cluster play; rows and traces are written here alone."""
 
-    def __init__(self, *given: Any, ray: str) -> None:  # noqa: ANN401 - as `_Run`
+    def __init__(self, *given: Any, ray: str) -> None:
         super().__init__(*given)
         self._ray = ray
 

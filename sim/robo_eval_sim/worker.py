@@ -15,7 +15,7 @@ from robo_eval.core.confined import can_fork
 from robo_eval.core.episode import Episode
 from robo_eval.core.errors import InputError, RoboEvalError, said
 from robo_eval.core.kinds import FaultBy
-from robo_eval.core.plan import Condition, TrialPlan
+from robo_eval.core.plan import PlannedCondition, TrialPlan
 from robo_eval.core.schedule import PlannedEpisode
 from robo_eval.log.planned_row import declared
 from robo_eval_sim.beat import CELLS, Asked, Beat
@@ -67,7 +67,7 @@ class Worker(spread.Worker[PlannedEpisode, Episode]):
         forks = forks and can_fork()
         cells = get_context("fork" if forks else "spawn").RawArray(c_uint64, CELLS)
         self.beat = Beat(cells)
-        self.declared: dict[Condition, dict[str, str]] = {}
+        self.declared: dict[PlannedCondition, dict[str, str]] = {}
         self._seen, self._unchanged_s, self._looked_s = -1, 0.0, time.monotonic()
         self._limits_s = limits_of(plan)
         super().__init__(_work, cells, plan, plan_digest, folder, forks=forks)
@@ -102,14 +102,14 @@ class Worker(spread.Worker[PlannedEpisode, Episode]):
 def _work(
     hears: Connection,
     pipe: Connection,
-    cells: Any,  # noqa: ANN401
+    cells: Any,
     plan: TrialPlan,
     plan_digest: str,
     trial: Path,
 ) -> None:
     beat = Beat(cells)
     stage = Stage(plan, plan_digest, trial, beat=beat)
-    told: set[Condition] = set()
+    told: set[PlannedCondition] = set()
     pipe.send(_READY)
     while True:
         for planned in hears.recv():

@@ -16,7 +16,7 @@ from types import SimpleNamespace
 import pytest
 
 from robo_eval.cli.progress import Pace, episode_progress
-from robo_eval.cli.run import Played, _played
+from robo_eval.cli.run import SidePlayed, _played
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.units import text_of
 
@@ -109,7 +109,7 @@ def test_a_line_says_which_attempt_ended_and_the_end_is_told_once(capsys):
 
 
 def test_what_was_played_says_how_many_attempts_were_again():
-    played = Played(planned=12, unscored=0, played=13, seconds=60.0, where="lab", again=1)
+    played = SidePlayed(planned=12, unscored=0, played=13, seconds=60.0, where="lab", again=1)
     assert "13 episodes played, 1 of them again, in 60.0 s" in _played(played)
     assert "12 episodes played in 60.0 s" in _played(replace(played, played=12, again=0))
 

@@ -128,7 +128,7 @@ def _who(user: User) -> dict[str, Any]:
 def _sent(kind: str, body: type[Body]) -> type[Section]:
     """What is sent to record something of a kind."""
 
-    def read(values: Any, _handler: Any) -> Body:  # noqa: ANN401 - whatever was sent
+    def read(values: Any, _handler: Any) -> Body:
         made = section_of(body, values)
         if getattr(made, "rule", None) is not None:
             raise InputError("rule: only a rule drafts; leave it out of what a person reports")

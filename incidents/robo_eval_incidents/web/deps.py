@@ -36,7 +36,7 @@ _REST_S: Final = 60.0
 """How long no check follows another at least, and twenty times as long as that one took."""
 
 
-Session: TypeAlias = sessions.Session[User]
+Session: TypeAlias = sessions.WebSession[User]
 
 
 class Sessions(sessions.Sessions[User]):

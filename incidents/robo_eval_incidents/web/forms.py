@@ -188,7 +188,7 @@ def body_of(kind: type[_Body], fields: Fields, /, **known: object) -> _Body:
     return section_of(kind, values)
 
 
-def _value(kind: type[Body], name: str, fields: Fields) -> Any:  # noqa: ANN401 - as the field has it
+def _value(kind: type[Body], name: str, fields: Fields) -> Any:
     """The value of a field; None if nothing is said."""
     field = kind.model_fields[name]
     form, text = form_of(field), fields.get(_key(name), "")
@@ -206,7 +206,7 @@ def _value(kind: type[Body], name: str, fields: Fields) -> Any:  # noqa: ANN401 
     return None
 
 
-def _read(kind: type[Body], name: str, text: str) -> Any:  # noqa: ANN401 - as the field has it
+def _read(kind: type[Body], name: str, text: str) -> Any:
     try:
         return form_of(kind.model_fields[name]).read(text, time.time_ns())
     except ValueError as err:

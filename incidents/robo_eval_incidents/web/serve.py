@@ -23,7 +23,7 @@ def serve(
     port: int = PORT,
     station: str | None = None,
     evidence: Path | None = None,
-    **how: Any,  # noqa: ANN401 - as it is there
+    **how: Any,
 ) -> None:
     """Run the web page until the program is told to stop.
 

@@ -57,7 +57,7 @@ class Transformed:
         )
 
 
-def transform(kind: str, scores: ArrayLike, **options: Any) -> Transformed:  # noqa: ANN401
+def transform(kind: str, scores: ArrayLike, **options: Any) -> Transformed:
     """Supply a difficulty axis by the named method.
 
     Args:

@@ -225,7 +225,7 @@ def integrity(kind: Watched, draw: Streams) -> Failure | None:
 # Parts of tests --------------------------------------------------------------------------------
 
 
-def _random_model(kind: Watched, draw: Streams) -> Any:  # noqa: ANN401 - held
+def _random_model(kind: Watched, draw: Streams) -> Any:
     held = kind.fresh()
     kind.feed(held, draw.life())
     return held
@@ -255,13 +255,13 @@ def _unchanged(
     return _shown(kind, held, base, clause, f"{what} after {counted(usual or 0, 'repetition')}")
 
 
-def _unlearned(kind: Watched, held: Any, sequence: Sequence[int], clause: str) -> Failure:  # noqa: ANN401
+def _unlearned(kind: Watched, held: Any, sequence: Sequence[int], clause: str) -> Failure:
     numbers = ", ".join(map(str, sequence))
     what = f"it does not learn {numbers} within {INFINITY} repetitions"
     return _shown(kind, held, list(sequence) * 3, clause, what)
 
 
-def _shown(kind: Watched, held: Any, inputs: Sequence[int], clause: str, what: str) -> Failure:  # noqa: ANN401
+def _shown(kind: Watched, held: Any, inputs: Sequence[int], clause: str, what: str) -> Failure:
     """A failure, with what a copy predicts after each of some inputs."""
     predictions = kind.feed(kind.copied(held), inputs)
     newest = (tuple(map(int, numbers[-_SHOWN:])) for numbers in (inputs, predictions))

@@ -57,7 +57,7 @@ class CompiledModels(Models):
         self._fresh = fresh
         self.__module__ = str(home)
 
-    def __reduce__(self) -> Any:  # noqa: ANN401
+    def __reduce__(self) -> Any:
         return (shared_library, (self._home,)) if isinstance(self._home, Path) else self.name
 
     def fresh(self) -> Held:
@@ -105,7 +105,7 @@ class CompiledModels(Models):
         found = int(self._called(kernel, *given))
         return None if found < 0 else found
 
-    def _called(self, kernel: Callable[..., Any], *given: object) -> Any:  # noqa: ANN401
+    def _called(self, kernel: Callable[..., Any], *given: object) -> Any:
         try:
             return kernel(self._address, *given)
         except RoboEvalError:

@@ -93,7 +93,7 @@ def _times_us(kind: Watched, name: str, chunks: Iterable[Any]) -> list[int]:
     return found
 
 
-def _time_us(kind: Watched, held: Any, ready: Any) -> int:  # noqa: ANN401
+def _time_us(kind: Watched, held: Any, ready: Any) -> int:
     waited = _waited_ns()
     started = time.perf_counter_ns()
     kind.feed(held, ready)

@@ -64,12 +64,12 @@ class Models:
             rows.setflags(write=False)
             self._inputs = list(rows)
 
-    def fresh(self) -> Any:  # noqa: ANN401
+    def fresh(self) -> Any:
         """A model that has seen nothing."""
         with _telling("cannot be made without arguments"):
             return Told(self._class())
 
-    def copied(self, held: Any) -> Any:  # noqa: ANN401
+    def copied(self, held: Any) -> Any:
         """A copy that goes its own way."""
         with _telling("cannot be copied"):
             model = held.model.copy() if self._has_copy else copy.deepcopy(held.model)
@@ -77,7 +77,7 @@ class Models:
             raise ModelError(f"is copied to {_text(model)}, which is of another class")
         return Told(model, held.last)
 
-    def same(self, one: Any, other: Any) -> bool:  # noqa: ANN401
+    def same(self, one: Any, other: Any) -> bool:
         """Whether two are in the same state and predict the same."""
         with _telling("cannot be compared"):
             found = one.model == other.model
@@ -85,7 +85,7 @@ class Models:
             raise ModelError(f"== returns {_text(found)}, which is no truth value")
         return bool(found) and one.last == other.last
 
-    def key(self, held: Any) -> Any:  # noqa: ANN401
+    def key(self, held: Any) -> Any:
         """What only models in the same state have, with what it predicted; None if not offered."""
         if not self._has_key:
             return None
@@ -94,16 +94,16 @@ class Models:
             hash(found)
         return found
 
-    def ready(self, inputs: Sequence[int]) -> Any:  # noqa: ANN401
+    def ready(self, inputs: Sequence[int]) -> Any:
         """Inputs in the form that `feed` takes fastest."""
         return inputs
 
-    def feed(self, held: Any, inputs: Sequence[int]) -> Sequence[int] | Inputs:  # noqa: ANN401
+    def feed(self, held: Any, inputs: Sequence[int]) -> Sequence[int] | Inputs:
         """Give it inputs; what it predicted after each."""
         step = self._step
         return [step(held, number) for number in inputs]
 
-    def passes_to_learn(self, held: Any, sequence: Sequence[int], most: int) -> int | None:  # noqa: ANN401
+    def passes_to_learn(self, held: Any, sequence: Sequence[int], most: int) -> int | None:
         """After how many passes it first predicts a whole sequence; None if not within `most`."""
         wanted = list(sequence)
         for passes in range(most):
@@ -112,12 +112,12 @@ class Models:
                 return passes
         return None
 
-    def first_apart(self, one: Any, other: Any, inputs: Sequence[int]) -> int | None:  # noqa: ANN401
+    def first_apart(self, one: Any, other: Any, inputs: Sequence[int]) -> int | None:
         """Feed two the same; the first input after which they predict differently, None if none."""
         differ = np.not_equal(self.feed(one, inputs), self.feed(other, inputs))
         return int(np.argmax(differ)) if differ.any() else None
 
-    def first_again(self, held: Any, inputs: Sequence[int]) -> int | None:  # noqa: ANN401
+    def first_again(self, held: Any, inputs: Sequence[int]) -> int | None:
         """Feed a copy; the first input after which it is in a state it was in before."""
         now = self.copied(held)
         seen, keys = [self.copied(now)], {self.key(now)}
@@ -131,7 +131,7 @@ class Models:
                 seen.append(self.copied(now))
         return None
 
-    def are_same(self, held: Any, ones: Inputs, others: Inputs) -> list[bool]:  # noqa: ANN401
+    def are_same(self, held: Any, ones: Inputs, others: Inputs) -> list[bool]:
         """For each pair of sequences, whether copies that are fed them are the same then."""
         found = []
         for one, other in zip(ones.tolist(), others.tolist(), strict=True):
@@ -141,7 +141,7 @@ class Models:
             found.append(self.same(*both))
         return found
 
-    def first_unlearned(self, held: Any, sequences: Inputs, most: int) -> int | None:  # noqa: ANN401
+    def first_unlearned(self, held: Any, sequences: Inputs, most: int) -> int | None:
         """The first sequence that a copy does not learn within `most` passes; None if none."""
         for place, sequence in enumerate(sequences.tolist()):
             if self.passes_to_learn(self.copied(held), sequence, most) is None:
@@ -163,7 +163,7 @@ class Models:
             raise ModelError(f"predicts {_text(last)}, which is no number from 0 to {FULL}")
         return last
 
-    def _number(self, found: Any) -> int:  # noqa: ANN401 - whatever a model returns
+    def _number(self, found: Any) -> int:
         try:
             if not self._takes_bits:
                 return index(found)
@@ -202,7 +202,7 @@ class Watched:
         self._models = models
         self.seen: Final = Seen()
 
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401
+    def __getattr__(self, name: str) -> Any:
         return getattr(self._models, name)
 
     def passes_to_learn(self, held: object, sequence: Sequence[int], most: int) -> int | None:

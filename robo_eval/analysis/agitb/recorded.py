@@ -47,7 +47,7 @@ def encoded(signals: Mapping[str, NDArray[np.float64]]) -> tuple[Inputs, list[st
     return found, bits
 
 
-class Recorded(Streams):
+class RecordedSequences(Streams):
     """Draws pieces of a recording in place of random sequences.
 
     Args:

@@ -54,7 +54,7 @@ TESTS: Final = (
 part of the verdict; the eleventh has no procedure, and is never failed."""
 
 
-class Piece(NamedTuple):
+class TestTrial(NamedTuple):
     """A trial: the number of its test, its own, and the seed of all."""
 
     test: str
@@ -63,7 +63,7 @@ class Piece(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class TrialOutcome:
     """What came of a trial.
 
     Attributes:
@@ -223,7 +223,9 @@ def run_testbed(
     most = trials or models.trials
     tests: Sequence[Test] = TESTS if integrity or only else TESTS[1:]
     todo = {
-        test.number: [Piece(test.number, trial, seed) for trial in range(min(test.trials, most))]
+        test.number: [
+            TestTrial(test.number, trial, seed) for trial in range(min(test.trials, most))
+        ]
         for test in tests
         if test.trial is not None
     }
@@ -232,7 +234,7 @@ def run_testbed(
         if only[0] not in todo:
             raise unknown_name("test", only[0], todo)
         tests = [test for test in tests if test.number == only[0]]
-        todo = {only[0]: [Piece(*only, seed)]}
+        todo = {only[0]: [TestTrial(*only, seed)]}
     total = sum(map(len, todo.values()))
     trial = partial(run_trial, models, streams=streams)
     crew = Limited(trial, limit_s, partial(_lost, limit_s=limit_s))
@@ -240,7 +242,7 @@ def run_testbed(
     done = 0
     try:
         for test in tests:
-            ended: dict[int, Outcome] = {}
+            ended: dict[int, TrialOutcome] = {}
             if test.trial is None:
                 verdict = "not operational"
             elif fail_fast and any(one.failed for one in found if one.test != "0"):
@@ -262,7 +264,7 @@ def run_testbed(
     return Testbed(model=models.name, seed=seed, most=most, tests=tuple(found), integrity=own)
 
 
-def _has_failed(outcome: Outcome) -> bool:
+def _has_failed(outcome: TrialOutcome) -> bool:
     return outcome.verdict != "pass"
 
 
@@ -275,9 +277,9 @@ def _check(**given: float | None) -> None:
 
 def run_trial(
     models: Models,
-    piece: Piece,
+    piece: TestTrial,
     streams: Callable[[np.random.Generator], Streams] = Streams,
-) -> Outcome:
+) -> TrialOutcome:
     """One trial of a test, the same each time."""
     test = next(one for one in TESTS if one.number == piece.test)
     assert test.trial is not None
@@ -290,18 +292,18 @@ def run_trial(
     except (ModelError, NoisyError, UnlearnableError) as err:
         clause = f"{test.number}-learnable" if err.verdict == "fail" else test.number
         failure, verdict = Failure(clause, str(err)), err.verdict
-    return Outcome(
+    return TrialOutcome(
         verdict=verdict, failure=failure, seconds=time.perf_counter() - started,
         seen=watched.seen,
     )  # fmt: skip
 
 
-def _tested(test: Test, ended: dict[int, Outcome], verdict: str, *, fail_fast: bool) -> Tested:
+def _tested(test: Test, ended: dict[int, TrialOutcome], verdict: str, *, fail_fast: bool) -> Tested:
     bad = sorted(trial for trial, outcome in ended.items() if _has_failed(outcome))
     if fail_fast and bad:
         bad, ended = bad[:1], {trial: one for trial, one in ended.items() if trial <= bad[0]}
     ordered = [one for _, one in sorted(ended.items())]
-    shown = ended[bad[0]] if bad else next(iter(ordered), Outcome(verdict=verdict))
+    shown = ended[bad[0]] if bad else next(iter(ordered), TrialOutcome(verdict=verdict))
     return Tested(
         test=test.number,
         name=test.name,
@@ -320,11 +322,13 @@ def _tested(test: Test, ended: dict[int, Outcome], verdict: str, *, fail_fast: b
     )
 
 
-def _lost(piece: Piece, is_late: bool, limit_s: float) -> Outcome:  # noqa: FBT001
+def _lost(piece: TestTrial, is_late: bool, limit_s: float) -> TrialOutcome:  # noqa: FBT001
     if not is_late:
-        return Outcome(verdict="error", failure=Failure(piece.test, "ends the process it runs in"))
+        return TrialOutcome(
+            verdict="error", failure=Failure(piece.test, "ends the process it runs in")
+        )
     failure = Failure(piece.test, f"takes longer than {limit_s:g} s for a trial")
-    return Outcome(verdict="timeout", failure=failure, seconds=limit_s)
+    return TrialOutcome(verdict="timeout", failure=failure, seconds=limit_s)
 
 
 def missing(model_class: Callable[[], Any] | Models, *, limit_s: float = 60.0) -> str | None:

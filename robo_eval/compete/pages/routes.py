@@ -11,10 +11,10 @@ from robo_eval.compete.house import House
 from robo_eval.compete.ledger import REVEAL, Attempt, Team
 from robo_eval.compete.pages import told
 from robo_eval.compete.pages.site import (
+    CompetitionSite,
     Organiser,
     Person,
     Session,
-    Site,
     ThisSite,
     ThisTeam,
     Visitor,
@@ -31,13 +31,13 @@ _MOST_MAPPED: Final = 50
 """Teams on the map of levels."""
 
 
-def furnish_with_pages(app: FastAPI, house: House) -> Site:
+def furnish_with_pages(app: FastAPI, house: House) -> CompetitionSite:
     """Give the application of a door its pages.
 
     Raises:
         InputError: If the ledger or the organiser's key cannot be read.
     """
-    site = Site.of(house)
+    site = CompetitionSite.of(house)
     furnish(app, site, [router])
     return site
 
@@ -57,7 +57,7 @@ def leaderboard(request: Request, site: ThisSite, session: Visitor) -> Response:
     return HTMLResponse(made)
 
 
-def _leaderboard(request: Request, site: Site, session: Session | None) -> HTMLResponse:
+def _leaderboard(request: Request, site: CompetitionSite, session: Session | None) -> HTMLResponse:
     its = site.house.competition
     found = site.board()
     is_revealed = site.is_revealed
@@ -189,7 +189,7 @@ def organiser(request: Request, site: ThisSite, session: Organiser, start: int =
     )
 
 
-def _attempts(site: Site, its: Team) -> list[Attempt]:
+def _attempts(site: CompetitionSite, its: Team) -> list[Attempt]:
     return [one for one in site.ledger.attempts() if one.team == its.number]
 
 

@@ -50,7 +50,7 @@ class Role(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Member(User):
+class LoggedIn(User):
     """Who is logged in.
 
     Attributes:
@@ -60,14 +60,14 @@ class Member(User):
     team: Team | None = None
 
     @classmethod
-    def of(cls, team: Team) -> Member:
+    def of(cls, team: Team) -> LoggedIn:
         """A team, withdrawn or not."""
         roles = frozenset({Role.TEAM})
         return cls(key=f"team {team.number}", name=team.name, roles=roles, team=team)
 
 
-_ORGANISER: Final = Member(key="organiser", name="Organiser", roles=frozenset({Role.ORGANISER}))
-Session: TypeAlias = sessions.Session[Member]
+_ORGANISER: Final = LoggedIn(key="organiser", name="Organiser", roles=frozenset({Role.ORGANISER}))
+Session: TypeAlias = sessions.WebSession[LoggedIn]
 
 
 class Members:
@@ -84,9 +84,9 @@ class Members:
         self._ledger = ledger
         self._places = Places()
         self._key_sha256 = _digest(organiser_key(ledger.folder))
-        self._known: dict[str, Member] = {}
+        self._known: dict[str, LoggedIn] = {}
 
-    def log_in(self, _name: str, given: str, origin: str) -> Member:
+    def log_in(self, _name: str, given: str, origin: str) -> LoggedIn:
         """Whose token or key it is.
 
         Raises:
@@ -105,12 +105,12 @@ class Members:
                     "this is no team's token and not the organiser's key; copy it again, or ask the"
                     " organiser for another"
                 )
-            return Member.of(team)
+            return LoggedIn.of(team)
 
-    def find(self, key: str) -> Member | None:
+    def find(self, key: str) -> LoggedIn | None:
         """Who has a key of a session; a team keeps its number and name."""
         if key not in self._known:
-            members = [_ORGANISER, *map(Member.of, self._ledger.teams())]
+            members = [_ORGANISER, *map(LoggedIn.of, self._ledger.teams())]
             self._known = {one.key: one for one in members}
         return self._known.get(key)
 
@@ -140,7 +140,7 @@ def organiser_key(folder: Path) -> str:
 
 
 @dataclass(slots=True, kw_only=True)
-class Site(deps.Site[Member]):
+class CompetitionSite(deps.Site[LoggedIn]):
     """What the pages work with.
 
     Attributes:
@@ -156,7 +156,7 @@ class Site(deps.Site[Member]):
     _kept: dict[str, tuple[float, bytes]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, house: House) -> Site:
+    def of(cls, house: House) -> CompetitionSite:
         """The site of a server.
 
         Raises:
@@ -211,7 +211,7 @@ class Site(deps.Site[Member]):
         self.ledger.close_connection()
 
 
-ThisSite = Annotated[Site, Depends(deps.site_of)]
+ThisSite = Annotated[CompetitionSite, Depends(deps.site_of)]
 Visitor = Annotated[Session | None, Depends(deps.visitor)]
 Person = Annotated[Session, Depends(deps.person)]
 

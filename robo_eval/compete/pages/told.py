@@ -14,7 +14,7 @@ from robo_eval.compete.ledger import Attempt, Ledger, Team
 from robo_eval.compete.pages.desk import Place
 from robo_eval.core.episode import Episode
 from robo_eval.core.kinds import EndReason
-from robo_eval.core.plan import Condition
+from robo_eval.core.plan import PlannedCondition
 from robo_eval.core.task import task_of
 from robo_eval.core.wording import counted, in_short
 
@@ -39,7 +39,7 @@ def hidden_text(ledger: Ledger) -> str:
     )
 
 
-def where_text(competition: Competition, where: Condition) -> str:
+def where_text(competition: Competition, where: PlannedCondition) -> str:
     """What an episode was played under: its task where there are several, and its novelty."""
     task = competition.tasks[where.task]
     spec = task_of(task.env)

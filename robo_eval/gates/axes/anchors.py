@@ -16,7 +16,7 @@ from robo_eval.core.errors import InputError
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.plain import UNSAID
 from robo_eval.formulas.composite import AXES
-from robo_eval.gates.axes.draws import Measured
+from robo_eval.gates.axes.draws import Resampled
 from robo_eval.gates.axes.embodiment_and_cost import embodiment_measured, throughput_measured
 from robo_eval.gates.axes.episodes import episodes_measured
 from robo_eval.gates.axes.memory import memory_measured
@@ -100,7 +100,7 @@ def axes_of(
     noted: Evidence,
     settings: AxisSettings,
     *,
-    revision: Measured,
+    revision: Resampled,
     level: float = LEVEL,
     resamples: int = 2000,
     seed: int = 0,
@@ -147,7 +147,7 @@ def axes_of(
     return tuple(axis_of(name, measured[name], anchors.get(name)) for name in AXES)
 
 
-def axis_of(name: str, measured: Measured, anchors: AnchorSettings | None) -> Axis:
+def axis_of(name: str, measured: Resampled, anchors: AnchorSettings | None) -> Axis:
     """One axis: what was measured, on the line between its anchors.
 
     Args:

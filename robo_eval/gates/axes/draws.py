@@ -23,7 +23,7 @@ EXACT: Final = "clopper_pearson"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+class Resampled:
     """A raw value, and what resampling its evidence makes of it.
 
     Attributes:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.kinds import Side
 from robo_eval.formulas.composite import AXES
-from robo_eval.gates.axes.draws import Measured
+from robo_eval.gates.axes.draws import Resampled
 from robo_eval.metrics.registered.safety import safety_at
 from robo_eval.metrics.throughput import UNIT, throughput_of
 
@@ -26,7 +26,7 @@ _RATIO: Final = "ratio"
 _NO_ROBOT: Final = "no episode on a robot"
 
 
-def embodiment_measured(body: Body | None, resamples: int, seed: int) -> Measured:
+def embodiment_measured(body: Body | None, resamples: int, seed: int) -> Resampled:
     """Embodiment, with the three numbers it is made of.
 
     Args:
@@ -39,7 +39,7 @@ def embodiment_measured(body: Body | None, resamples: int, seed: int) -> Measure
             f"{_NO_ROBOT}; E needs scored episodes on side real with exposure_s, the same in"
             " simulation, and incidents.db"
         )
-        return Measured(raw=Estimate.missing(reason=reason, unit=_RATIO))
+        return Resampled(raw=Estimate.missing(reason=reason, unit=_RATIO))
     raw = body.of("E")
     if raw.value is not None and body.side != Side.REAL.value:
         said = "; ".join(filter(None, (raw.reason, f"of a {body.side}, not of a robot")))
@@ -48,7 +48,7 @@ def embodiment_measured(body: Body | None, resamples: int, seed: int) -> Measure
     if body.agreement is not None:
         parts["S2R"] = body.agreement.agreement
     rng = np.random.default_rng([seed, AXES.index("E")])
-    return Measured(raw=raw, draws=_split_normal(raw, resamples, rng), parts=parts)
+    return Resampled(raw=raw, draws=_split_normal(raw, resamples, rng), parts=parts)
 
 
 def _split_normal(raw: Estimate, resamples: int, rng: np.random.Generator) -> Array | None:
@@ -62,7 +62,7 @@ def _split_normal(raw: Estimate, resamples: int, rng: np.random.Generator) -> Ar
     return found
 
 
-def throughput_measured(body: Body | None, resamples: int, seed: int) -> Measured:
+def throughput_measured(body: Body | None, resamples: int, seed: int) -> Resampled:
     """Tasks at target quality per unit of currency, with what was paid for.
 
     Args:
@@ -77,15 +77,15 @@ def throughput_measured(body: Body | None, resamples: int, seed: int) -> Measure
             f"{what}; $ needs metrics.price_card in the plan, or for an import in --config, and"
             " episodes with exposure_s"
         )
-        return Measured(raw=Estimate.missing(reason=reason, unit=UNIT))
+        return Resampled(raw=Estimate.missing(reason=reason, unit=UNIT))
     parts = {"per_hour": found.per_hour, **_costs(found.items)}
     paid = found.hours * found.cost_per_hour
     if found.per_cost.value is None or paid <= 0.0:
-        return Measured(raw=found.per_cost, parts=parts)
+        return Resampled(raw=found.per_cost, parts=parts)
     rng = np.random.default_rng([seed, AXES.index("$")])
     # The posterior of a rate of events under Jeffreys' prior.
     draws = rng.gamma(found.successes + 0.5, size=resamples) / paid
-    return Measured(raw=found.per_cost, draws=draws, parts=parts)
+    return Resampled(raw=found.per_cost, draws=draws, parts=parts)
 
 
 def _costs(items: Mapping[str, float]) -> dict[str, Estimate]:

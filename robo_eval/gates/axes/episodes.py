@@ -14,7 +14,7 @@ from robo_eval.core.defaults import LEVEL
 from robo_eval.core.estimate import Estimate
 from robo_eval.formulas.composite import AXES
 from robo_eval.formulas.judgement import skill as skill_of
-from robo_eval.gates.axes.draws import Measured, exact_share
+from robo_eval.gates.axes.draws import Resampled, exact_share
 from robo_eval.gates.axes.settings import AxisSettings
 from robo_eval.stats.bounded import bounded_mean_interval
 
@@ -136,7 +136,7 @@ def episodes_measured(
     level: float = LEVEL,
     resamples: int = 2000,
     seed: int = 0,
-) -> dict[str, Measured]:
+) -> dict[str, Resampled]:
     """Autonomy, generality, planning and world model with the draws of one bootstrap.
 
     Episodes are resampled within each task family, one less than there are, and every resample
@@ -173,7 +173,7 @@ def episodes_measured(
     found = {}
     for name in EPISODE_AXES:
         estimate = raw[name] or Estimate.missing(reason=_MISSING[name], unit=_RATIO)
-        found[name] = Measured(
+        found[name] = Resampled(
             raw=estimate,
             draws=None if estimate.low is None else draws[name],
             parts=parts.get(name, {}),

@@ -17,7 +17,7 @@ from robo_eval.core.estimate import Estimate
 from robo_eval.formulas.composite import AXES
 from robo_eval.gates.axes.draws import (
     JEFFREYS,
-    Measured,
+    Resampled,
     estimate_of_first,
     jeffreys_draws,
     share_and_draws,
@@ -51,7 +51,7 @@ class _Family:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Whole:
+class _WholeMemory:
     """The median over families, or one family, with its draws as in `_Family`."""
 
     half_life: Array
@@ -70,7 +70,7 @@ def memory_measured(
     level: float = LEVEL,
     resamples: int = 2000,
     seed: int = 0,
-) -> Measured:
+) -> Resampled:
     """Memory: the median over families of sqrt(retention * recall).
 
     The decay rate of a family is fitted through the origin to ln r over days, weighted by trials.
@@ -127,7 +127,7 @@ def memory_measured(
         for name, single in each.items():
             parts |= {f"{part} of {name}": own for part, own in _parts(single, k, level).items()}
     raw = estimate_of_first(whole.memory, n=whole.trials + whole.asked, level=level)
-    return Measured(raw=_noting(raw, notes), draws=whole.memory[1:], parts=parts)
+    return Resampled(raw=_noting(raw, notes), draws=whole.memory[1:], parts=parts)
 
 
 # What is there and what is not -------------------------------------------------------------------
@@ -146,8 +146,8 @@ def _absent(
     return f"no line of {' and none of '.join(gone)}; M needs both files" if gone else ""
 
 
-def _missing(reason: str) -> Measured:
-    return Measured(raw=Estimate.missing(reason=reason, unit=_RATIO, method=JEFFREYS))
+def _missing(reason: str) -> Resampled:
+    return Resampled(raw=Estimate.missing(reason=reason, unit=_RATIO, method=JEFFREYS))
 
 
 def _unread(retention: Sequence[Retention], retrieval: Sequence[Retrieval], k: int) -> list[str]:
@@ -227,14 +227,14 @@ def _family(
     )
 
 
-def _whole(families: Sequence[_Family], settings: AxisSettings) -> _Whole:
+def _whole(families: Sequence[_Family], settings: AxisSettings) -> _WholeMemory:
     with np.errstate(divide="ignore"):
         lives = [math.log(2.0) / family.rate for family in families]
     scores = [
         formulas.memory(life, settings.half_life_days, family.recall)
         for life, family in zip(lives, families, strict=True)
     ]
-    return _Whole(
+    return _WholeMemory(
         half_life=_median(lives),
         retention=_median([score["retention"] for score in scores]),
         recall=_median([family.recall for family in families]),
@@ -248,7 +248,7 @@ def _median(of_families: Sequence[object]) -> Array:
     return np.asarray(np.median(np.array(of_families, dtype=np.float64), axis=0))
 
 
-def _parts(whole: _Whole, k: int, level: float) -> dict[str, Estimate]:
+def _parts(whole: _WholeMemory, k: int, level: float) -> dict[str, Estimate]:
     return {
         "half_life_days": _days(whole, level),
         "retention": estimate_of_first(whole.retention, n=whole.trials, level=level),
@@ -256,7 +256,7 @@ def _parts(whole: _Whole, k: int, level: float) -> dict[str, Estimate]:
     }
 
 
-def _days(whole: _Whole, level: float) -> Estimate:
+def _days(whole: _WholeMemory, level: float) -> Estimate:
     """The half-life; no value where it is infinite, and only a lower end then."""
     tail = (1.0 - level) / 2.0
     # Without interpolation, as the draws may be infinite.

@@ -16,7 +16,7 @@ from robo_eval.core.estimate import Estimate
 from robo_eval.formulas.composite import AXES
 from robo_eval.gates.axes.draws import (
     JEFFREYS,
-    Measured,
+    Resampled,
     estimate_of_draws,
     estimate_of_first,
     jeffreys_draws,
@@ -60,7 +60,7 @@ class RevisionResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SelfRevision:
+class RevisionAxis:
     """The axis, and the changes it is made of.
 
     Attributes:
@@ -68,7 +68,7 @@ class SelfRevision:
         revisions: Every change, in order of time, whether it counts or not.
     """
 
-    measured: Measured
+    measured: Resampled
     revisions: tuple[RevisionResult, ...] = ()
 
 
@@ -90,7 +90,7 @@ def revisions_measured(
     level: float = LEVEL,
     resamples: int = 2000,
     seed: int = 0,
-) -> SelfRevision:
+) -> RevisionAxis:
     """Self-revision: gains over a frozen copy, each weighted by how much was the policy's own.
 
     A change is admissible if all arms had equal resources, its diff and its held-out episodes are
@@ -117,8 +117,8 @@ def revisions_measured(
     """
     if revisions is None:
         reason = "no revisions.csv; a file with its line of column names alone says there were none"
-        return SelfRevision(
-            measured=Measured(raw=Estimate.missing(reason=reason, unit=_RATIO, method=JEFFREYS))
+        return RevisionAxis(
+            measured=Resampled(raw=Estimate.missing(reason=reason, unit=_RATIO, method=JEFFREYS))
         )
     rng = np.random.default_rng([seed, AXES.index("R")])
     repeats = _repeats(revisions)
@@ -128,7 +128,7 @@ def revisions_measured(
         for one in ordered
     ]
     counted = [event for event in events if event.result.counts]
-    return SelfRevision(
+    return RevisionAxis(
         measured=_measured(events, counted, settings, level, resamples),
         revisions=tuple(event.result for event in events),
     )
@@ -140,7 +140,7 @@ def _measured(
     settings: AxisSettings,
     level: float,
     resamples: int,
-) -> Measured:
+) -> Resampled:
     parts = {
         name: Estimate(
             value=float(len(some)), low=float(len(some)), high=float(len(some)), n=len(some),
@@ -153,12 +153,12 @@ def _measured(
         reason = f"no revision counts: {why}" if events else "no revision happened"
         if any(one.result.reason.startswith(_NOT_TRIED) for one in events):
             # Whether it counts was not tried, which is no measurement of 0.
-            return Measured(raw=Estimate.missing(reason=reason, unit=_RATIO), parts=parts)
+            return Resampled(raw=Estimate.missing(reason=reason, unit=_RATIO), parts=parts)
         raw = Estimate(
             value=0.0, low=0.0, high=0.0, level=level, n=0, method="counted", unit=_RATIO,
             reason=reason,
         )  # fmt: skip
-        return Measured(raw=raw, draws=np.zeros(resamples), parts=parts)
+        return Resampled(raw=raw, draws=np.zeros(resamples), parts=parts)
     found = formulas.self_revision(
         [
             {"delta": np.append(event.gain, event.gains), "autonomy": event.result.autonomy}
@@ -169,7 +169,7 @@ def _measured(
     )
     r = np.asarray(found["r"])
     episodes = sum(event.episodes for event in counted)
-    return Measured(raw=estimate_of_first(r, n=episodes, level=level), draws=r[1:], parts=parts)
+    return Resampled(raw=estimate_of_first(r, n=episodes, level=level), draws=r[1:], parts=parts)
 
 
 def _event(

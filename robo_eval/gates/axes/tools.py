@@ -16,7 +16,7 @@ from robo_eval.formulas import PENALTIES
 from robo_eval.formulas.composite import AXES
 from robo_eval.gates.axes.draws import (
     JEFFREYS,
-    Measured,
+    Resampled,
     estimate_of_first,
     exact_share,
     share_and_draws,
@@ -74,7 +74,7 @@ def tools_measured(
     level: float = LEVEL,
     resamples: int = 2000,
     seed: int = 0,
-) -> Measured:
+) -> Resampled:
     """Tools: n / (n + k0) times success, at the declared magnitude of drift.
 
     n are the categories whose share of successes reaches the least that counts; success is that of
@@ -115,12 +115,12 @@ def tools_measured(
         )
         reason = f"no tool was used under the declared drift; {needed}"
         raw = Estimate.missing(reason=reason, unit=_RATIO, method=JEFFREYS)
-        return Measured(raw=raw, parts=parts)
+        return Resampled(raw=raw, parts=parts)
     raw, draws = found[drift]
     used = by_drift[drift]
     categories = {"categories": _passing(used, settings.tool_success, level)}
     shares = {f"success of {name}": exact_share(*count, level) for name, count in used.items()}
-    return Measured(raw=raw, draws=draws, parts=categories | shares | parts)
+    return Resampled(raw=raw, draws=draws, parts=categories | shares | parts)
 
 
 def _at(
@@ -140,7 +140,7 @@ def _at(
 
 def sociality_measured(
     trials: Sequence[TeamTrial] | None, *, level: float = 0.95, seed: int = 0
-) -> Measured:
+) -> Resampled:
     """Share of the shortfall of one robot that several make up for, less penalties.
 
     Tasks weigh alike. Of each task the best number of robots counts, and of several that are as
@@ -171,7 +171,7 @@ def sociality_measured(
             "no task was played with one robot and with several; teams.csv needs lines of the same"
             " task with 1 robot and with several (task, robots, episodes, successes)"
         )
-        return Measured(raw=Estimate.missing(reason=reason, unit="ratio", method=JEFFREYS))
+        return Resampled(raw=Estimate.missing(reason=reason, unit="ratio", method=JEFFREYS))
     solo = [_tally(sizes[1], "successes") for sizes in whole.values()]
     best = [_best({k: own for k, own in sizes.items() if k > 1}) for sizes in whole.values()]
     team = [_tally(own, "successes") for own in best]
@@ -187,7 +187,7 @@ def sociality_measured(
     parts = {"lift": estimate_of_first(np.asarray(found["lift"]), n=n, level=level)} | {
         name: estimate_of_first(own, n=n_team, level=level) for name, own in penalties.items()
     }
-    return Measured(raw=estimate_of_first(raw, n=n, level=level), draws=raw[1:], parts=parts)
+    return Resampled(raw=estimate_of_first(raw, n=n, level=level), draws=raw[1:], parts=parts)
 
 
 def _tally(trials: Sequence[TeamTrial], name: str) -> tuple[int, int]:

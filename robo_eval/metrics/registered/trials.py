@@ -15,7 +15,7 @@ from robo_eval.formulas import sailon
 from robo_eval.metrics.body import Body
 from robo_eval.metrics.performance import success_estimate
 from robo_eval.metrics.registry import Yields, metric
-from robo_eval.metrics.trials import Key, Played, Trials, detection_of, over_trials
+from robo_eval.metrics.trials import Key, PlayedTrial, Trials, detection_of, over_trials
 from robo_eval.stats.rates import garwood_interval
 
 GROUP: Final = TRIALS
@@ -29,7 +29,7 @@ _PER_100: Final = "per 100 episodes"
 _FIRST: Final = ("M1", "M3", "M4", "level_named", "entity_named")
 """Numbers that tell why there is no value, for all of their kind."""
 
-Some = Mapping[Key, Played]
+Some = Mapping[Key, PlayedTrial]
 Of = Callable[[Some], Estimate]
 
 
@@ -77,7 +77,7 @@ def _missing(name: str, why: str, remedy: str, unit: str) -> Number:
     return Number(name=name, estimate=none, remedy=remedy, detail=not is_first)
 
 
-def _means(body: Body, of: Callable[[Played], float | None], unit: str, reason: str) -> Of:
+def _means(body: Body, of: Callable[[PlayedTrial], float | None], unit: str, reason: str) -> Of:
     """The mean of a number over trials."""
 
     def mean(own: Some) -> Estimate:
@@ -87,7 +87,7 @@ def _means(body: Body, of: Callable[[Played], float | None], unit: str, reason: 
     return mean
 
 
-def _share(body: Body, of: Callable[[Played], float | None], reason: str = "") -> Of:
+def _share(body: Body, of: Callable[[PlayedTrial], float | None], reason: str = "") -> Of:
     """The share of the trials that it is true of, among those of which it can be said."""
 
     def share(own: Some) -> Estimate:
@@ -204,7 +204,7 @@ def _reaction(body: Body, told: str, name: str, condition: str = "") -> Iterator
         yield _missing(told, why, remedy, "ratio")
         return
 
-    def of(one: Played) -> float | None:
+    def of(one: PlayedTrial) -> float | None:
         if one.beside is None:
             return None
         # What is left out may leave fewer than the window that the plan asks for.
@@ -356,13 +356,13 @@ def _characterised(body: Body, names: Mapping[str, str], parts: Sequence[str]) -
                 yield from _told(body.trials, told, _share(body, of, none))
 
 
-def _said(one: Played, parts: Sequence[str]) -> list[Mapping[str, Any] | None]:
+def _said(one: PlayedTrial, parts: Sequence[str]) -> list[Mapping[str, Any] | None]:
     """What was declared after each episode, where that says one of these parts."""
     every = one.trial["reports"]
     return [said if said and any(said.get(part) for part in parts) else None for said in every]
 
 
-def _right(one: Played, *, parts: Sequence[str], when: str, field: str) -> float | None:
+def _right(one: PlayedTrial, *, parts: Sequence[str], when: str, field: str) -> float | None:
     """How right a report of a trial is; None if there is none, or the truth is not declared."""
     trial = {**one.trial, "reports": _said(one, parts)}
     found: Any = sailon.characterisation_summary([trial])

@@ -95,7 +95,7 @@ class ArmEnv(TaskEnv[Observation, NDArray[np.float32]]):
         constants: Mapping[str, float] | None = None,
         reveal: bool = False,
         render_mode: str | None = None,
-        **own: Any,  # noqa: ANN401 - `profile`, and keywords of the task
+        **own: Any,
     ) -> None:
         for name in own.keys() - self.keywords:
             raise TypeError(
@@ -630,7 +630,7 @@ class ArmEnv(TaskEnv[Observation, NDArray[np.float32]]):
 
     # Bad input ---------------------------------------------------------------------------------
 
-    def _checked(self, action: Any) -> list[float]:  # noqa: ANN401 - anything may come in
+    def _checked(self, action: Any) -> list[float]:
         try:
             given = np.asarray(action, dtype=np.float64)
         except (TypeError, ValueError):
@@ -655,7 +655,7 @@ class ArmEnv(TaskEnv[Observation, NDArray[np.float32]]):
             f" possible, given {value:g}{hint}"
         )
 
-    def _history_of(self, state: Any) -> tuple[Mapping[str, Any], list[list[float]]]:  # noqa: ANN401
+    def _history_of(self, state: Any) -> tuple[Mapping[str, Any], list[list[float]]]:
         """Physical fields an episode begins with by a state, and the actions from there to it."""
         if not isinstance(state, Mapping):
             raise InputError(f"state: a mapping is needed, given {state!r:.80}")

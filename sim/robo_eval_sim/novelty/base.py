@@ -211,8 +211,8 @@ class Level:
         difficulty: Difficulty,
         profile: Profile,
         rng: np.random.Generator,
-        *_: Any,  # noqa: ANN401 - so that a task's levels may name what follows
-        **start: Any,  # noqa: ANN401
+        *_: Any,
+        **start: Any,
     ) -> dict[str, Any]:
         """Draw the parameters of an episode, as plain data.
 
@@ -228,11 +228,11 @@ class Level:
 
     def arrange(
         self,
-        start: Any,  # noqa: ANN401 - of the task
+        start: Any,
         drawn: Novelty,
         rng: np.random.Generator,
-        *_: Any,  # noqa: ANN401
-        **asked: Any,  # noqa: ANN401
+        *_: Any,
+        **asked: Any,
     ) -> None:
         """Change the start of an episode; not done if it starts from a given state.
 
@@ -243,11 +243,11 @@ class Level:
             **asked: What the environment was asked for.
         """
 
-    def physics(self, drawn: Novelty) -> Any:  # noqa: ANN401 - of the task
+    def physics(self, drawn: Novelty) -> Any:
         """Constants of the world in this episode; None for those of level 0."""
         del drawn
 
-    def read(self, record: Mapping[str, Any], expected: Novelty, **start: Any) -> Novelty:  # noqa: ANN401
+    def read(self, record: Mapping[str, Any], expected: Novelty, **start: Any) -> Novelty:
         """What was drawn for an earlier episode, from a state.
 
         Args:

@@ -70,7 +70,7 @@ def _axis(level: Level) -> _Axis | None:
 
 def mixed(
     levels: Iterable[Level],
-    novelty: Any,  # noqa: ANN401 - anything may come in
+    novelty: Any,
     nothing: Level,
     start: Mapping[str, Any],
 ) -> Level:
@@ -122,7 +122,7 @@ def _check_together(parts: Sequence[Level], start: Mapping[str, Any]) -> None:
                 )
 
 
-def changed(physics: Any) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 - of the task
+def changed(physics: Any) -> Iterator[tuple[str, Any]]:
     """The constants that differ from level 0: of a dataclass whose defaults are those."""
     usual = type(physics)()
     for field in fields(usual):
@@ -131,14 +131,14 @@ def changed(physics: Any) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 - of the
             yield field.name, value
 
 
-def _hint(magnitude: Any, low: float, high: float, unit: str) -> str:  # noqa: ANN401
+def _hint(magnitude: Any, low: float, high: float, unit: str) -> str:
     """Asks whether a number far out of range, which fits in another unit, is in that."""
     name, factor = _TAKEN_FOR.get(unit, ("", 0.0))
     is_far = _may_be(magnitude, _FAR * high, math.inf, is_count=False)
     return f"; is it in {name}?" if name and is_far and low <= factor * magnitude <= high else ""
 
 
-def _at(level: Level, axis: _Axis, magnitude: Any) -> Level:  # noqa: ANN401 - anything may come in
+def _at(level: Level, axis: _Axis, magnitude: Any) -> Level:
     """The level whose first parameter has this value."""
     (name, (low, high), is_count), unit = axis, level.unit
     if not _may_be(magnitude, low, high, is_count=is_count):
@@ -157,7 +157,7 @@ def _at(level: Level, axis: _Axis, magnitude: Any) -> Level:  # noqa: ANN401 - a
     return one
 
 
-def _may_be(magnitude: Any, low: float, high: float, *, is_count: bool) -> bool:  # noqa: ANN401
+def _may_be(magnitude: Any, low: float, high: float, *, is_count: bool) -> bool:
     if isinstance(magnitude, bool) or not isinstance(magnitude, Real):
         return False
     value = float(magnitude)
@@ -192,25 +192,25 @@ class Mixed(Level):
         difficulty: Difficulty,
         profile: Profile,
         rng: np.random.Generator,
-        *_: Any,  # noqa: ANN401
-        **start: Any,  # noqa: ANN401
+        *_: Any,
+        **start: Any,
     ) -> dict[str, Any]:
         """What each part draws, by its axis."""
         return {part.name: part.sample(difficulty, profile, rng, **start) for part in self.parts}
 
     def arrange(
         self,
-        start: Any,  # noqa: ANN401
+        start: Any,
         drawn: Novelty,
         rng: np.random.Generator,
-        *_: Any,  # noqa: ANN401
-        **asked: Any,  # noqa: ANN401
+        *_: Any,
+        **asked: Any,
     ) -> None:
         """What each part does to the start, one after the other."""
         for part in self.parts:
             part.arrange(start, _of(drawn, part), rng, **asked)
 
-    def physics(self, drawn: Novelty) -> Any:  # noqa: ANN401
+    def physics(self, drawn: Novelty) -> Any:
         """The constants that the parts change.
 
         Where several parts change constants, these are a dataclass whose defaults are level 0.
@@ -222,7 +222,7 @@ class Mixed(Level):
         kind: Any = type(made[-1])
         return replace(kind(), **{name: value for one in made for name, value in changed(one)})
 
-    def read(self, record: Mapping[str, Any], expected: Novelty, **start: Any) -> Novelty:  # noqa: ANN401
+    def read(self, record: Mapping[str, Any], expected: Novelty, **start: Any) -> Novelty:
         """What was drawn for an earlier episode, each part's from its axis."""
         given = record.get("parameters")
         names = [part.name for part in self.parts]
@@ -237,7 +237,7 @@ class Mixed(Level):
         onset, count = self.parts[0].onset_in(record, expected), turned_down_in(record)
         return replace(expected, parameters=read, onset=onset, onsets=None, turned_down=count)
 
-    def _effect(self, drawn: Novelty, world: Any) -> Effect[Any]:  # noqa: ANN401
+    def _effect(self, drawn: Novelty, world: Any) -> Effect[Any]:
         return _Together(
             [part.effect(_of(drawn, part), world) for part in self.parts if part.effect], drawn
         )

@@ -21,7 +21,7 @@ from robo_eval.analysis.agitb.axioms import Failure, integrity, refractory
 from robo_eval.analysis.agitb.liveness import NoisyError, growth, liveness
 from robo_eval.analysis.agitb.models import Watched
 from robo_eval.analysis.agitb.streams import FULL, Streams, pairs, singles, trivial_sequence, turns
-from robo_eval.analysis.agitb.testbed import Piece, run_trial
+from robo_eval.analysis.agitb.testbed import TestTrial, run_trial
 from robo_eval.core import spread
 from robo_eval.core.errors import InputError
 
@@ -219,7 +219,7 @@ def test_each_example_passes_or_fails_for_its_reason(
     if (name, test) in FEWER:
         monkeypatch.setattr(axioms, "INFINITY", 100)
         monkeypatch.setattr(axioms, "_ATTEMPTS", 10)
-    outcome = run_trial(Models(getattr(MODELS, name)), Piece(test, 0, 5))
+    outcome = run_trial(Models(getattr(MODELS, name)), TestTrial(test, 0, 5))
     assert (outcome.failure.clause if outcome.failure else outcome.verdict) == clause
 
 
@@ -243,7 +243,7 @@ def test_a_narrow_model_passes_what_is_not_timed() -> None:
     kind = Models(MODELS.Suffix)
     for test in ("1", "2", "3", "4", "5", "7", "8", "9", "10"):
         for trial in range(2):
-            assert run_trial(kind, Piece(test, trial, 5)).verdict == "pass", test
+            assert run_trial(kind, TestTrial(test, trial, 5)).verdict == "pass", test
 
 
 def test_a_seed_gives_the_same_trials_whoever_runs_them() -> None:
@@ -256,9 +256,9 @@ def test_a_seed_gives_the_same_trials_whoever_runs_them() -> None:
     (place,) = [place for place, one in enumerate(alone) if one[1] == "fail"]
     name, _, trials, failure = alone[place]
     assert trials > 1, "the first trials are passed"
-    again = run_trial(Models(Moody), Piece(name, trials - 1, 15))
+    again = run_trial(Models(Moody), TestTrial(name, trials - 1, 15))
     assert again.failure == failure
-    assert run_trial(Models(Moody), Piece(name, trials - 2, 15)).verdict == "pass"
+    assert run_trial(Models(Moody), TestTrial(name, trials - 2, 15)).verdict == "pass"
 
 
 class Moody:

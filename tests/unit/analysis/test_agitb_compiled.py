@@ -19,7 +19,7 @@ from examples.agitb.models import Suffix
 from robo_eval.analysis.agitb import ModelError, Models, missing, run_testbed
 from robo_eval.analysis.agitb.compiled import CompiledModels, compiled, shared_library
 from robo_eval.analysis.agitb.streams import FULL, Streams, pairs, singles
-from robo_eval.analysis.agitb.testbed import Piece, run_trial
+from robo_eval.analysis.agitb.testbed import TestTrial, run_trial
 from robo_eval.core.errors import InputError
 
 SOURCE = Path(__file__).parents[3] / "examples" / "agitb" / "suffix.c"
@@ -74,7 +74,7 @@ def test_the_model_in_c_is_the_one_in_python(in_c: CompiledModels, seed: int) ->
 @needs_gcc
 @pytest.mark.parametrize("test", ["1", "2", "3", "4", "5", "7", "8", "9", "10"])
 def test_it_passes_and_learns_as_fast(in_c: CompiledModels, test: str) -> None:
-    ours, theirs = (run_trial(models, Piece(test, 1, 3)) for models in (in_c, Models(Suffix)))
+    ours, theirs = (run_trial(models, TestTrial(test, 1, 3)) for models in (in_c, Models(Suffix)))
     assert (ours.verdict, ours.seen.learned, ours.seen.margins) == (
         "pass", theirs.seen.learned, theirs.seen.margins
     )  # fmt: skip
@@ -83,14 +83,14 @@ def test_it_passes_and_learns_as_fast(in_c: CompiledModels, test: str) -> None:
 @needs_gcc
 @pytest.mark.parametrize("trial", range(3))
 def test_it_passes_saturation(in_c: CompiledModels, trial: int) -> None:
-    assert run_trial(in_c, Piece("6", trial, 2)).verdict == "pass"
+    assert run_trial(in_c, TestTrial("6", trial, 2)).verdict == "pass"
 
 
 def test_an_online_learner_of_three_inputs_fails_where_it_has_to() -> None:
     """It learns nothing of nothing, learns without end, and sees no further than three inputs."""
     clauses = {}
     for test in ("1", "2", "3", "4", "5", "6", "7", "8", "9"):
-        outcome = run_trial(learner, Piece(test, 0, 5))
+        outcome = run_trial(learner, TestTrial(test, 0, 5))
         clauses[test] = "pass" if outcome.failure is None else outcome.failure.clause
     assert clauses == dict.fromkeys("124589", "pass") | {
         "3": "3-recurrence", "6": "6a", "7": "7-first"

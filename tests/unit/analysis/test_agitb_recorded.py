@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from examples.agitb.learner import learner
-from robo_eval.analysis.agitb.recorded import Recorded, encoded
-from robo_eval.analysis.agitb.testbed import Piece, run_trial
+from robo_eval.analysis.agitb.recorded import RecordedSequences, encoded
+from robo_eval.analysis.agitb.testbed import TestTrial, run_trial
 from robo_eval.core.errors import InputError
 
 
@@ -31,7 +31,7 @@ def test_every_bit_rests_after_it_was_set(seed: int, count: int, length: int) ->
     inputs, bits = encoded(signals(seed, count))
     assert (inputs.shape, inputs.dtype, len(bits)) == ((80,), np.uint16, 10)
     assert rests(inputs.tolist())
-    draw = Recorded(np.random.default_rng(seed), inputs)
+    draw = RecordedSequences(np.random.default_rng(seed), inputs)
     assert rests(draw.random(length)), "also where it goes round"
     circular = draw.circular(max(2, length))
     assert rests(circular * 2)
@@ -60,7 +60,7 @@ def test_of_many_signals_velocities_come_last() -> None:
 
 def test_a_piece_is_as_it_was_recorded() -> None:
     inputs, _ = encoded(signals(3, 5))
-    draw = Recorded(np.random.default_rng(3), inputs)
+    draw = RecordedSequences(np.random.default_rng(3), inputs)
     text = inputs.tolist()
     text[0] &= ~text[-1]
     turned = text * 4
@@ -88,16 +88,16 @@ def test_what_cannot_be_encoded_is_refused(given: dict[str, np.ndarray], problem
 def test_what_only_falls_sets_no_bit() -> None:
     inputs, _ = encoded({"a": np.arange(20.0, 0.0, -1.0)})
     with pytest.raises(InputError, match="no bit is ever set"):
-        Recorded(np.random.default_rng(1), inputs)
+        RecordedSequences(np.random.default_rng(1), inputs)
 
 
 def test_a_trial_of_a_recording_is_the_same_each_time() -> None:
     inputs, _ = encoded(signals(1, 4, samples=400))
 
-    def streams(rng: np.random.Generator) -> Recorded:
-        return Recorded(rng, inputs)
+    def streams(rng: np.random.Generator) -> RecordedSequences:
+        return RecordedSequences(rng, inputs)
 
-    first, again = (run_trial(learner, Piece("9", 2, 6), streams) for _ in range(2))
+    first, again = (run_trial(learner, TestTrial("9", 2, 6), streams) for _ in range(2))
     assert (first.verdict, first.seen.learned) == (again.verdict, again.seen.learned)
-    drawn = run_trial(learner, Piece("9", 2, 6))
+    drawn = run_trial(learner, TestTrial("9", 2, 6))
     assert drawn.seen.learned != first.seen.learned

@@ -8,7 +8,7 @@ import gymnasium
 import numpy as np
 import pytest
 
-from robo_eval.compete.worlds import Setting, Start, World
+from robo_eval.compete.worlds import Start, TrialSetting, World
 from robo_eval.core.plan import TaskPlan
 
 
@@ -52,7 +52,7 @@ def registered() -> Any:
 )
 def test_each_level_of_hint_tells_one_word_more(hints: int, expected: Any) -> None:
     task = TaskPlan(env="test/Labelled-v0")
-    world = World(Setting(task=task, keywords=({}, {"level": 3})))
+    world = World(TrialSetting(task=task, keywords=({}, {"level": 3})))
     assert len(list(world.make())) == 4
     told = {"episode_index": 4, "novel": True}
     # A normal episode after the onset has the same hint: no hint is to tell which ones are novel.

@@ -12,7 +12,7 @@ from robo_eval.core.plan import ImportPlan, TrialPlan, parse_plan
 from robo_eval.gates import Audit, Readings, assess
 from robo_eval.gates.battery import battery_of
 from robo_eval.gates.profile import AUDITS, Battery
-from robo_eval.log.evidence import Checkpoint, Declaration, ToolUse
+from robo_eval.log.evidence import Checkpoint, EvidenceDeclaration, ToolUse
 from robo_eval.metrics.frame import episodes_frame
 
 SETTINGS = Battery(scoring=("binary-success", "brier"), episodes=6, instances=3)
@@ -129,7 +129,7 @@ def test_a_rule_that_is_not_among_the_proper_ones_is_named() -> None:
 
 def test_of_declarations_about_the_seeds_of_an_import_the_newest_counts() -> None:
     found = plan(imported=ImportPlan(file="lab.csv", sha256="0" * 64, rows=12))
-    first = Declaration(
+    first = EvidenceDeclaration(
         line=2, what="seeds_escrow", value=1.0, low=None, high=None, n=12, by="lab", time_ns=1,
         document="page 7",
     )  # fmt: skip

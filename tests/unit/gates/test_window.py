@@ -10,7 +10,7 @@ import pytest
 
 from robo_eval.gates.audits import window_audit
 from robo_eval.gates.profile import Window
-from robo_eval.log.evidence import Checkpoint, Declaration, Evidence, Incident, Pause
+from robo_eval.log.evidence import Checkpoint, Evidence, EvidenceDeclaration, Incident, Pause
 
 SETTINGS = Window(grace_days=1, declared_days=31)
 FIRST = datetime(2026, 3, 10, tzinfo=UTC)
@@ -36,8 +36,8 @@ def checkpoint(time_ns: int, line: int = 2, policy: str | None = None) -> Checkp
     )
 
 
-def declaration(time_ns: int) -> Declaration:
-    return Declaration(
+def declaration(time_ns: int) -> EvidenceDeclaration:
+    return EvidenceDeclaration(
         line=2, what="delivery", value=1.0, low=None, high=None, n=3, by="lab", time_ns=time_ns,
         document="report.pdf",
     )  # fmt: skip

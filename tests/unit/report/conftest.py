@@ -23,14 +23,14 @@ from robo_eval.report.build import read_trial
 from robo_eval.report.content import make_report as report_of_trial
 from robo_eval.report.model import (
     AgentCurve,
-    Answer,
-    Cell,
     Characteristic,
+    ConditionCell,
+    EndCounts,
     Lengths,
     LogCheck,
-    Outcomes,
     Report,
     Result,
+    TrialAnswer,
 )
 
 
@@ -141,7 +141,7 @@ def make_report(trajectory: Callable[..., Trajectory]) -> Callable[..., Report]:
     ) -> Report:
         difficulties = ("easy", "hard")
         cells = [
-            Cell(
+            ConditionCell(
                 policy=policy,
                 panel=difficulty,
                 column=str(level),
@@ -161,13 +161,13 @@ def make_report(trajectory: Callable[..., Trajectory]) -> Callable[..., Report]:
                 Result(policy=policy, numbers=result(scored // 2, scored, 40))
                 for policy in policies
             ],
-            answers=[Answer(question="Who?", text="A verdict.", numbers="A number.")],
+            answers=[TrialAnswer(question="Who?", text="A verdict.", numbers="A number.")],
             warnings=["A warning."],
             tally=f"{scored} of 40 scored.",
             log=log,
             coverage=coverage(scored * len(policies), 40 * len(policies)),
             outcomes=[
-                Outcomes(
+                EndCounts(
                     policy=policy,
                     succeeded=scored // 2,
                     failed={"failure": scored - scored // 2 - 1, "safety stop": 1},

@@ -19,7 +19,7 @@ from robo_eval.core.plan import parse_plan
 from robo_eval.log.directory import TrialDirectory
 from robo_eval.report import calibration_figures as figures
 from robo_eval.report.calibration import calibrations_of
-from robo_eval.report.loop import Setting, differences
+from robo_eval.report.loop import LoopSetting, differences
 from robo_eval.report.model import Report
 from robo_eval.report.page import render
 
@@ -123,7 +123,7 @@ def test_a_snapshot_says_why_it_is_not_accepted(trial, write_snapshot, make_repo
 def test_settings_of_a_loop_are_told_apart_by_hue() -> None:
     same = Estimate(value=0.1, low=0.0, high=0.2, level=0.95, n=9, method="t", unit="")
     settings = [
-        Setting(calibration=name, played=name, recordings=1, success=0.5, difference=same,
+        LoopSetting(calibration=name, played=name, recordings=1, success=0.5, difference=same,
                 agreement=same)
         for name in ("nominal", "constants", "noise", "force", "randomised")
     ]  # fmt: skip

@@ -22,7 +22,7 @@ from robo_eval.gates.axes.progress import DayIndex, Progress, progress_of
 from robo_eval.gates.axes.settings import FrontierSettings, ProgressSettings
 from robo_eval.gates.checklist import Checklist
 from robo_eval.gates.profile import load_profile
-from robo_eval.gates.trial import Findings
+from robo_eval.gates.trial import TrialFindings
 from robo_eval.log.evidence import Checkpoint
 from robo_eval.metrics.config import MetricConfig
 from robo_eval.page.theme import dark_colours, policy_style
@@ -114,9 +114,9 @@ def frontier() -> Frontier:
     return frontier_of(table, FrontierSettings(resamples=100))
 
 
-def findings(*levels: Readings, found: Frontier | None = None) -> Findings:
+def findings(*levels: Readings, found: Frontier | None = None) -> TrialFindings:
     profile = load_profile("robotics")
-    return Findings(
+    return TrialFindings(
         policies=tuple(assess(one, profile) for one in levels or (level("ours"), level("theirs"))),
         checklist=Checklist(items=()),
         frontier=found or frontier(),

@@ -29,7 +29,7 @@ from robo_eval.gates.axes.settings import FrontierSettings, IndexSettings, Progr
 from robo_eval.gates.checklist import Checklist, Item
 from robo_eval.gates.profile import AUDITS, load_profile
 from robo_eval.gates.quantity import about
-from robo_eval.gates.trial import Findings
+from robo_eval.gates.trial import TrialFindings
 from robo_eval.log.directory import TrialDirectory
 from robo_eval.log.evidence import Checkpoint
 from robo_eval.log.importer import import_csv
@@ -114,9 +114,9 @@ FORM = Checklist(
 )
 
 
-def findings(*readings: Readings, frontier: Frontier | None = None) -> Findings:
+def findings(*readings: Readings, frontier: Frontier | None = None) -> TrialFindings:
     profile = load_profile("robotics")
-    return Findings(
+    return TrialFindings(
         policies=tuple(assess(one, profile) for one in readings),
         checklist=FORM,
         frontier=frontier or helped(),

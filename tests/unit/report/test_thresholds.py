@@ -11,7 +11,7 @@ import pytest
 from robo_eval.core.estimate import Estimate
 from robo_eval.core.plain import plain
 from robo_eval.metrics.performance import success_estimate
-from robo_eval.metrics.thresholds import ThresholdCurve, ThresholdPoint
+from robo_eval.metrics.thresholds import MeasuredThreshold, ThresholdCurve
 from robo_eval.report import figures
 from robo_eval.report.model import Report
 from robo_eval.report.page import render
@@ -19,11 +19,11 @@ from robo_eval.report.page import render
 Maker = Callable[..., Report]
 
 
-def point(threshold: float | None, hits: int, alarms: int) -> ThresholdPoint:
+def point(threshold: float | None, hits: int, alarms: int) -> MeasuredThreshold:
     delay = Estimate.missing(reason="no trial is detected", unit="episodes")
     if hits:
         delay = Estimate(value=1.5, low=1.0, high=2.0, n=hits, method="t", unit="episodes")
-    return ThresholdPoint(
+    return MeasuredThreshold(
         threshold=threshold,
         detected=success_estimate(hits, 8, exact=False),
         false=success_estimate(alarms, 10, exact=False),

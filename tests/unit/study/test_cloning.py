@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from robo_eval.core.errors import InputError, ShapeError
-from robo_eval.study.cloning import Budget, Examples, Slopes, clone, mixed
+from robo_eval.study.cloning import Examples, Slopes, TrainingBudget, clone, mixed
 from robo_eval.study.measure import architectures
 from robo_eval.study.network import Architecture, Network
 
-SHORT = Budget(steps=300, batch=64, rate=1e-2)
+SHORT = TrainingBudget(steps=300, batch=64, rate=1e-2)
 
 
 def quadrants(n: int = 400, seed: int = 0) -> Examples:
@@ -110,7 +110,8 @@ def test_a_network_learns_what_is_shown_whatever_the_scale_of_what_it_sees():
 def test_the_same_seed_gives_the_same_network():
     architecture = Architecture(inputs=2, hidden=(8,), outputs=4)
     first, same, other = (
-        clone(architecture, quadrants(), budget=Budget(steps=20), seed=seed) for seed in (1, 1, 2)
+        clone(architecture, quadrants(), budget=TrainingBudget(steps=20), seed=seed)
+        for seed in (1, 1, 2)
     )
     for name, one in first.arrays().items():
         np.testing.assert_array_equal(one, same.arrays()[name])
@@ -144,8 +145,8 @@ def test_examples_are_mixed_by_their_share():
         (lambda: Examples.of([[np.inf]], [0]), "not finite"),
         (lambda: Examples.of([[1.0]], [-1]), "whole numbers from 0 on"),
         (lambda: Examples.of([[1.0]], [0.5]), "whole numbers from 0 on"),
-        (lambda: Budget(steps=0), "steps is 0"),
-        (lambda: Budget(rate=0.0), "rate is 0"),
+        (lambda: TrainingBudget(steps=0), "steps is 0"),
+        (lambda: TrainingBudget(rate=0.0), "rate is 0"),
         (lambda: clone(Architecture(inputs=3, hidden=(), outputs=4), quadrants(), seed=0),
          "the network takes 3"),
         (lambda: clone(Architecture(inputs=2, hidden=(), outputs=2), quadrants(), seed=0),

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from robo_eval.core.errors import InputError
-from robo_eval.study.cloning import Budget, Examples, clone
+from robo_eval.study.cloning import Examples, TrainingBudget, clone
 from robo_eval.study.domain import Labelled, Task
 from robo_eval.study.network import Architecture, Network
 
@@ -80,7 +80,7 @@ def test_a_clone_does_as_well_as_its_expert():
     network = clone(
         Architecture(inputs=4, hidden=(8,), outputs=2),
         task.examples(3_000, seed=0),
-        budget=Budget(steps=1_000),
+        budget=TrainingBudget(steps=1_000),
         seed=0,
     )
     assert task.performances(network, 5, seed=1).mean() > 0.9
@@ -114,7 +114,10 @@ def test_actions_need_not_begin_at_zero_nor_observations_be_flat():
     examples = task.examples(7, seed=0)
     assert examples.actions.tolist() == [1] * 7
     network = clone(
-        Architecture(inputs=5, hidden=(), outputs=2), examples, budget=Budget(steps=30), seed=0
+        Architecture(inputs=5, hidden=(), outputs=2),
+        examples,
+        budget=TrainingBudget(steps=30),
+        seed=0,
     )
     assert task.performances(network, 3, seed=0).tolist() == [1.0] * 3
 

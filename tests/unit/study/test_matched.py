@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from robo_eval.metrics.frame import episodes_frame
-from robo_eval.study.matched import ALL, Group, Played, _described, _group, _wanted
+from robo_eval.study.matched import ALL, Played, PolicyGroup, _described, _group, _wanted
 
 Row = tuple[str, int, str, float | None]
 """Policy, level, difficulty and quality; no quality is an episode that a fault ended."""
@@ -40,7 +40,7 @@ def table(*rows: Row, levels: tuple[int, ...] = (0, 3)) -> pd.DataFrame:
     return frame
 
 
-def played(group: Group, policy: str) -> Played:
+def played(group: PolicyGroup, policy: str) -> Played:
     return next(one for one in group.agents if one.policy == policy)
 
 
@@ -102,7 +102,7 @@ def test_the_order_of_rows_changes_nothing(seed: int):
     rows = table(*made)
     mixed = rows.iloc[rng.permutation(len(rows))].reset_index(drop=True)
 
-    def values(group: Group) -> Any:
+    def values(group: PolicyGroup) -> Any:
         return [[sorted(row) for row in lists(one)] for one in group.agents]
 
     for name in ("easy", "hard", ALL):

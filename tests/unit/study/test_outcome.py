@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from robo_eval.analysis.aiq import mccp
-from robo_eval.study.agreement import Agreement, agreement_within
+from robo_eval.study.agreement import Concordance, agreement_within
 from robo_eval.study.measure import SHARES
 from robo_eval.study.outcome import (
-    Measured,
     Outcome,
+    StudyNumbers,
     outcome_of,
     resampled_spaces,
 )
@@ -31,7 +31,7 @@ def suite(**changes: Any) -> Suite:
     return Suite.model_validate({"name": "made", "tasks": tasks, **changes})
 
 
-def measured(*, noise: float, trainings: int = 4, alone: int = 4) -> Measured:
+def measured(*, noise: float, trainings: int = 4, alone: int = 4) -> StudyNumbers:
     """Tests of which each needs networks larger than the one before, and is farther from it."""
     rng = np.random.default_rng(0)
     sizes = np.exp(rng.uniform(0.0, 7.0, 200))
@@ -45,7 +45,7 @@ def measured(*, noise: float, trainings: int = 4, alone: int = 4) -> Measured:
         for i in range(COUNT)
         for j in range(i, COUNT)
     }
-    return Measured(
+    return StudyNumbers(
         tests=[str(i) for i in range(COUNT)],
         experts=["balancer"] * COUNT,
         expert_performances=[np.ones(2)] * COUNT,
@@ -69,19 +69,19 @@ def test_halves_of_a_clear_study_agree():
 
 
 def test_ranks_of_equals_may_differ_where_numbers_agree():
-    found = Agreement.of([1.0, 1.1, 1.2, 9.0], [1.2, 1.1, 1.0, 9.0])
+    found = Concordance.of([1.0, 1.1, 1.2, 9.0], [1.2, 1.1, 1.0, 9.0])
     assert found.spearman == pytest.approx(0.2)
     assert found.pearson > 0.99
     assert found.n == 4
 
 
 def test_what_does_not_vary_has_no_correlation():
-    found = Agreement.of([1.0, 1.0], [1.0, 2.0])
+    found = Concordance.of([1.0, 1.0], [1.0, 2.0])
     assert np.isnan(found.spearman)
     assert np.isnan(found.pearson)
-    assert np.isnan(Agreement.mean([]).pearson)
+    assert np.isnan(Concordance.mean([]).pearson)
     # What differs by rounding does not vary either.
-    assert np.isnan(Agreement.of([0.3, 0.1 + 0.2, 0.3], [1.0, 2.0, 3.0]).pearson)
+    assert np.isnan(Concordance.of([0.3, 0.1 + 0.2, 0.3], [1.0, 2.0, 3.0]).pearson)
 
 
 def test_an_expert_that_never_does_anything_is_told():

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from robo_eval.analysis.aiq import quotient, space
 from robo_eval.analysis.coherence import auc
 from robo_eval.study.causes import Disagreement, causes
-from robo_eval.study.matched import Group, Played
+from robo_eval.study.matched import Played, PolicyGroup
 from robo_eval.study.ranking import RankedAgent, Ranking, _ranking
 
 ORTHOGONAL = space(1.0 - np.eye(3), [1.0, 0.5, 0.8], k=3)
@@ -22,7 +22,7 @@ TESTS: Any = [SimpleNamespace(name=name) for name in ("one", "two", "three")]
 
 
 def ranking(*agents: Played, baseline: str | None = None, spaces: Any = (ORTHOGONAL,)) -> Ranking:
-    group = Group(side="sim", difficulty="", agents=list(agents), table=pd.DataFrame())
+    group = PolicyGroup(side="sim", difficulty="", agents=list(agents), table=pd.DataFrame())
     return _ranking(group, TESTS, ORTHOGONAL, spaces, baseline, 0)
 
 

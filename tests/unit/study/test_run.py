@@ -34,7 +34,7 @@ def study_of(suite: dict, folder) -> Study:
     return Study(parse_suite(yaml.safe_dump(suite), source="suite"), folder)
 
 
-def jobs_of(study: Study) -> list[work.Job]:
+def jobs_of(study: Study) -> list[work.StudyJob]:
     study.prepare()
     return list(work.main_jobs(study.suite, study.tests))
 

@@ -15,7 +15,7 @@ import pytest
 
 from robo_eval.agents.foreign import wrap
 from robo_eval.core.errors import InputError, MissingExtraError, UnknownNameError
-from robo_eval.study.cloning import Budget, clone
+from robo_eval.study.cloning import TrainingBudget, clone
 from robo_eval.study.domain import Task
 from robo_eval.study.network import Architecture
 from robo_eval.study.sets import SETS, as_labelled, digits, load_set, set_digest
@@ -72,7 +72,7 @@ def test_digits_are_scaled_and_told_apart():
     network = clone(
         Architecture(inputs=64, hidden=(32,), outputs=10),
         found.examples(1_438, seed=0),
-        budget=Budget(steps=300),
+        budget=TrainingBudget(steps=300),
         seed=0,
     )
     assert found.performances(network, 359, seed=0).mean() > 0.9

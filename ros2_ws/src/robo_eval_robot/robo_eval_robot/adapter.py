@@ -39,10 +39,10 @@ class Adapter(Protocol):
     def state(self, snapshot: Snapshot, tick: int) -> dict[str, Any]:
         """The physical state, in the form the simulator starts from."""
 
-    def observation(self, state: Mapping[str, Any]) -> Any:  # noqa: ANN401 - any space
+    def observation(self, state: Mapping[str, Any]) -> Any:
         """What the policy sees of a state."""
 
-    def command(self, action: Any) -> tuple[float, ...]:  # noqa: ANN401 - any space
+    def command(self, action: Any) -> tuple[float, ...]:
         """The command of an action, in the order of the controller's joints."""
 
     def applied(self, snapshot: Snapshot) -> tuple[float, ...] | None:

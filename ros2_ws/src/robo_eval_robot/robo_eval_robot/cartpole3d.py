@@ -110,7 +110,7 @@ class CartPole3DAdapter:
         seen[POLE_ANGULAR_VELOCITY] = state["pole_angular_velocity"]
         return seen
 
-    def command(self, action: Any) -> tuple[float, ...]:  # noqa: ANN401 - checked here
+    def command(self, action: Any) -> tuple[float, ...]:
         """Force on each slide, newtons."""
         forces = [0.0] * self._width
         for place, force in zip(self._order, PUSHES[action_index(action)], strict=True):

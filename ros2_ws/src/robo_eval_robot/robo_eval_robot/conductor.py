@@ -16,7 +16,7 @@ from robo_eval.core.blinding import blinding_of
 from robo_eval.core.episode import Episode
 from robo_eval.core.errors import CheckFailedError, InputError, InterruptedRunError
 from robo_eval.core.kinds import LATE_COMPUTER, EndReason
-from robo_eval.core.plan import Condition
+from robo_eval.core.plan import PlannedCondition
 from robo_eval.core.schedule import (
     PlannedEpisode,
     attempts_of,
@@ -154,7 +154,7 @@ class Starts:
     """
 
     def __init__(self, planned: Sequence[PlannedEpisode], logged: Iterable[Episode]) -> None:
-        self._states: dict[tuple[Condition, int], dict[str, Any]] = {}
+        self._states: dict[tuple[PlannedCondition, int], dict[str, Any]] = {}
         by_id = {episode.base_id: episode for episode in planned}
         for row in logged:
             match = by_id.get(base_id_of(row.episode_id, row.attempt))

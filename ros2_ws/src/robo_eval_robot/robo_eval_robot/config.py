@@ -379,7 +379,7 @@ class RobotConfig(Section):
 
     @model_validator(mode="before")
     @classmethod
-    def _joint_kinds(cls, data: Any) -> Any:  # noqa: ANN401 - raw YAML
+    def _joint_kinds(cls, data: Any) -> Any:
         # Said here, so that the message is about the joint's kind and not about both kinds.
         joints = data.get("joints") if isinstance(data, dict) else None
         if isinstance(joints, dict):

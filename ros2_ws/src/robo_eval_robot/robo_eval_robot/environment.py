@@ -50,7 +50,7 @@ class RosRobotEnv(gymnasium.Env[Any, Any]):
         link: RobotLink | None = None,
         stagehand: Stagehand | None = None,
         render_mode: str | None = None,
-        **keywords: Any,  # noqa: ANN401 - of any task
+        **keywords: Any,
     ) -> None:
         if render_mode is not None:
             raise unknown_name("render_mode", render_mode, ["None"])
@@ -153,11 +153,11 @@ class RosRobotEnv(gymnasium.Env[Any, Any]):
                 return f"{name} is {found[name]:.4g} from the planned start, {limit:g} is allowed"
         return None
 
-    def observe(self) -> Any:  # noqa: ANN401 - any space
+    def observe(self) -> Any:
         """What the policy would see now, without starting anything."""
         return self._adapter.observation(self._adapter.state(self._link.fresh(), 0))
 
-    def start(self) -> Any:  # noqa: ANN401 - any space
+    def start(self) -> Any:
         """Open the guard and give the first observation, which has just been measured.
 
         Raises:
@@ -175,7 +175,7 @@ class RosRobotEnv(gymnasium.Env[Any, Any]):
         self.timing.observed(self._last)
         return self._adapter.observation(self.initial_state)
 
-    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:  # noqa: ANN401
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Ask for a command and wait for the next control tick.
 
         Raises:

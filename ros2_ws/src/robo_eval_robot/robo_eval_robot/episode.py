@@ -174,7 +174,7 @@ class Player:
     def _play(
         self,
         env: RosRobotEnv,
-        observation: Any,  # noqa: ANN401 - any space
+        observation: Any,
         planned: PlannedEpisode,
         played: Played,
         policy: Policy,
@@ -264,7 +264,7 @@ def _set_up(
                 raise
 
 
-def _start(env: RosRobotEnv, policy: Policy, seed: int) -> Any:  # noqa: ANN401 - any space
+def _start(env: RosRobotEnv, policy: Policy, seed: int) -> Any:
     """Open the guard with a policy that is warm: its first answer may take seconds."""
     with aside():
         policy.reset(seed=seed)
@@ -278,7 +278,7 @@ def _queued_s(policy: Policy) -> float:
     return float(getattr(policy, "queued_s", 0.0))
 
 
-def _stepped(env: RosRobotEnv, action: Any) -> tuple[Any, Any, bool, bool, Any]:  # noqa: ANN401
+def _stepped(env: RosRobotEnv, action: Any) -> tuple[Any, Any, bool, bool, Any]:
     """A step; what it raises for no action of the task is the policy's fault."""
     try:
         return env.step(action)

@@ -77,7 +77,7 @@ def _ages(robot: RobotConfig, guard: Guard, now: float) -> Iterator[Gauge]:
         yield Gauge(code, ages_s[code] if acts else None, 0.0, limit_s, "s")
 
 
-def state_message(robot: RobotConfig, guard: Guard, *, last_stop_ns: int | None, now: float) -> Any:  # noqa: ANN401 - a ROS message
+def state_message(robot: RobotConfig, guard: Guard, *, last_stop_ns: int | None, now: float) -> Any:
     """What `safety/state` says: first the guard, then one status a limit.
 
     Args:
@@ -90,7 +90,7 @@ def state_message(robot: RobotConfig, guard: Guard, *, last_stop_ns: int | None,
     return _array([_guard_status(guard, robot.name, last_stop_ns, now), *limits])
 
 
-def incident_message(robot: RobotConfig, guard: Guard, violation: Violation) -> Any:  # noqa: ANN401
+def incident_message(robot: RobotConfig, guard: Guard, violation: Violation) -> Any:
     """What `safety/incidents` says of a trip.
 
     Args:
@@ -114,7 +114,7 @@ def incident_message(robot: RobotConfig, guard: Guard, violation: Violation) -> 
 
 def health_message(
     robot: RobotConfig, guard: Guard, cycle_ms: Iterable[float], scheduling: str
-) -> Any:  # noqa: ANN401 - a ROS message
+) -> Any:
     """What `/diagnostics` says of the guard.
 
     Args:
@@ -135,7 +135,7 @@ def health_message(
     return _array([_status(_LEVELS[guard.state], name, guard.state, robot.name, values)])
 
 
-def _guard_status(guard: Guard, hardware: str, last_stop_ns: int | None, now: float) -> Any:  # noqa: ANN401
+def _guard_status(guard: Guard, hardware: str, last_stop_ns: int | None, now: float) -> Any:
     counts = guard.counts
     waits = guard.persisting(now) if guard.state is GuardState.INIT else []
     values = {
@@ -154,7 +154,7 @@ def _guard_status(guard: Guard, hardware: str, last_stop_ns: int | None, now: fl
     return _status(_LEVELS[guard.state], "guard", guard.state, hardware, values)
 
 
-def _limit_status(gauge: Gauge, hardware: str) -> Any:  # noqa: ANN401 - a ROS message
+def _limit_status(gauge: Gauge, hardware: str) -> Any:
     both = gauge.low in {0.0, -gauge.high}
     values = {
         "value": _number(gauge.value),
@@ -166,13 +166,13 @@ def _limit_status(gauge: Gauge, hardware: str) -> Any:  # noqa: ANN401 - a ROS m
     return _status(level, gauge.name, text, hardware, values)
 
 
-def _array(statuses: list[Any]) -> Any:  # noqa: ANN401 - a ROS message
+def _array(statuses: list[Any]) -> Any:
     message = DiagnosticArray(status=statuses)
     message.header.stamp = time_of(time.time_ns())
     return message
 
 
-def _status(level: bytes, name: str, message: str, hardware: str, values: Mapping[str, str]) -> Any:  # noqa: ANN401 - a ROS message
+def _status(level: bytes, name: str, message: str, hardware: str, values: Mapping[str, str]) -> Any:
     return DiagnosticStatus(
         level=level,
         name=str(name),

@@ -175,7 +175,7 @@ class GuardNode:
 
     # What comes in.
 
-    def _on_request(self, message: Any, info: Any) -> None:  # noqa: ANN401 - a ROS message
+    def _on_request(self, message: Any, info: Any) -> None:
         request = Request(
             names=message.name,
             values=getattr(message, self._robot.controller.interface),
@@ -189,18 +189,18 @@ class GuardNode:
             reaction.command = None
         self._react(reaction)
 
-    def _on_joint_state(self, message: Any) -> None:  # noqa: ANN401 - a ROS message
+    def _on_joint_state(self, message: Any) -> None:
         stamp_ns = topics.ns_of(message.header.stamp)
         sample = JointSample(
             message.name, message.position, message.velocity, message.effort, stamp_ns=stamp_ns
         )
         self._react(self._guard.joint_state(sample, time.monotonic()))
 
-    def _on_pose(self, message: Any) -> None:  # noqa: ANN401 - a ROS message
+    def _on_pose(self, message: Any) -> None:
         point = message.pose.position
         self._react(self._guard.pose((point.x, point.y, point.z), time.monotonic()))
 
-    def _on_wrench(self, message: Any) -> None:  # noqa: ANN401 - a ROS message
+    def _on_wrench(self, message: Any) -> None:
         force, torque = message.wrench.force, message.wrench.torque
         self._react(
             self._guard.wrench(
@@ -210,29 +210,29 @@ class GuardNode:
             )
         )
 
-    def _on_policy_beat(self, _message: Any, info: Any) -> None:  # noqa: ANN401 - a ROS message
+    def _on_policy_beat(self, _message: Any, info: Any) -> None:
         origin = self._origin(info, self._guard.peers.beats)
         self._react(self._guard.policy_beat(time.monotonic(), origin))
 
-    def _origin(self, info: Any, author: Author) -> Origin:  # noqa: ANN401 - a ROS message's info
+    def _origin(self, info: Any, author: Author) -> Origin:
         source = bytes(info["publisher_gid"]["data"]).hex()
         if source not in author.nodes and self._guard.state in MOVING:
             self._look_around()  # for its name
         return Origin(source, info["publication_sequence_number"])
 
-    def _on_driver_beat(self, _message: Any) -> None:  # noqa: ANN401 - a ROS message
+    def _on_driver_beat(self, _message: Any) -> None:
         self._guard.peers.heard_driver(time.monotonic())
 
-    def _on_estop(self, message: Any, info: Any) -> None:  # noqa: ANN401 - a ROS message
+    def _on_estop(self, message: Any, info: Any) -> None:
         source = bytes(info["publisher_gid"]["data"]).hex()
         if source not in self._estops:
             self._look_around()
         self._react(self._guard.estop(pressed=message.data, now=time.monotonic(), source=source))
 
-    def _on_mode(self, message: Any) -> None:  # noqa: ANN401 - a ROS message
+    def _on_mode(self, message: Any) -> None:
         self._react(self._guard.mode(message.data, time.monotonic()))
 
-    def _on_event(self, message: Any) -> None:  # noqa: ANN401 - a ROS message
+    def _on_event(self, message: Any) -> None:
         self._guard.event(message.data)
 
     def _on_cycle(self) -> None:
@@ -282,14 +282,14 @@ class GuardNode:
             self._is_warned = True
             self.node.get_logger().warning(f"{topic}: {said}")
 
-    def _on_asked(self, ask: Callable[[float], Answer], _request: Any, response: Any) -> Any:  # noqa: ANN401 - ROS messages
+    def _on_asked(self, ask: Callable[[float], Answer], _request: Any, response: Any) -> Any:
         return self._answer(ask(time.monotonic()), response)
 
-    def _on_enable(self, request: Any, response: Any) -> Any:  # noqa: ANN401 - ROS messages
+    def _on_enable(self, request: Any, response: Any) -> Any:
         self._look_around()
         return self._answer(self._guard.enable(on=request.data, now=time.monotonic()), response)
 
-    def _answer(self, answer: Answer, response: Any) -> Any:  # noqa: ANN401 - a ROS message
+    def _answer(self, answer: Answer, response: Any) -> Any:
         self._react(answer.reaction)
         response.success, response.message = answer.success, answer.message
         return response
@@ -325,7 +325,7 @@ class GuardNode:
         answered = partial(self._on_power_off, self._guard.stops)
         self._power.call_async(Trigger.Request()).add_done_callback(answered)
 
-    def _on_power_off(self, stop: int, future: Any) -> None:  # noqa: ANN401 - an rclpy future
+    def _on_power_off(self, stop: int, future: Any) -> None:
         response = future.result()
         if response.success:
             self._guard.power_is_off(stop)
@@ -355,7 +355,7 @@ class GuardNode:
         )
 
 
-def _full_name(endpoint: Any) -> str:  # noqa: ANN401 - an rclpy endpoint
+def _full_name(endpoint: Any) -> str:
     return f"{endpoint.node_namespace.rstrip('/')}/{endpoint.node_name}"
 
 

@@ -170,18 +170,18 @@ class Hearing(Joined):
         infos = node.get_subscriptions_info_by_topic(command)
         self._heard.subscribers[command] = endpoints_of(infos)
 
-    def _callback(self, topic: str, kind: Any) -> Callable[[Any], None]:  # noqa: ANN401
+    def _callback(self, topic: str, kind: Any) -> Callable[[Any], None]:
         if kind is JointState:
             return self._on_joints
         if kind is Bool:
             return self._on_estop
 
-        def arrived(_message: Any) -> None:  # noqa: ANN401 - a ROS message
+        def arrived(_message: Any) -> None:
             self._heard.arrivals.setdefault(topic, []).append(time.monotonic())
 
         return arrived
 
-    def _on_joints(self, message: Any) -> None:  # noqa: ANN401 - a ROS message
+    def _on_joints(self, message: Any) -> None:
         self._joints.append(
             JointMessage(
                 received_s=time.monotonic(),
@@ -194,12 +194,12 @@ class Hearing(Joined):
             )
         )
 
-    def _on_estop(self, message: Any) -> None:  # noqa: ANN401 - a ROS message
+    def _on_estop(self, message: Any) -> None:
         values = self._heard.estop
         if not values or values[-1] != message.data:
             values.append(message.data)
 
-    def _on_guard(self, message: Any) -> None:  # noqa: ANN401 - a ROS message
+    def _on_guard(self, message: Any) -> None:
         self._heard.guard = topics.guard_of(message) or self._heard.guard
 
 

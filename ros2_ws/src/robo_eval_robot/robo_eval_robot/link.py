@@ -354,7 +354,7 @@ class RobotLink(Joined):
         setattr(message, self.config.controller.interface, array("d", values))
         self._requests.publish(message)
 
-    def event(self, **fields: Any) -> None:  # noqa: ANN401 - JSON
+    def event(self, **fields: Any) -> None:
         """Publish an event of an episode."""
         text = json.dumps({"schema_version": 1, **fields}, allow_nan=False)
         self._events.publish(String(data=text))

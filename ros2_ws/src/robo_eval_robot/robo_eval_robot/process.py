@@ -51,7 +51,7 @@ class Joined:
         **options: Of `rclpy.node.Node`.
     """
 
-    def __init__(self, name: str, robot: RobotConfig, **options: Any) -> None:  # noqa: ANN401
+    def __init__(self, name: str, robot: RobotConfig, **options: Any) -> None:
         self._context = Context()
         rclpy.init(context=self._context, signal_handler_options=SignalHandlerOptions.NO)
         self.node = Node(name, context=self._context, namespace=robot.namespace, **options)

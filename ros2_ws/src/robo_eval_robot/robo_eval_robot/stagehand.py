@@ -63,7 +63,7 @@ class Stagehand(Protocol):
             CheckFailedError: If it may not.
         """
 
-    def disturb(self, fault: str, **fields: Any) -> None:  # noqa: ANN401 - JSON
+    def disturb(self, fault: str, **fields: Any) -> None:
         """Provoke a fault.
 
         Raises:
@@ -115,7 +115,7 @@ class TwinStagehand:
     def may_reset(self, cause: str) -> None:
         """A twin hurts nobody."""
 
-    def disturb(self, fault: str, **fields: Any) -> None:  # noqa: ANN401 - JSON
+    def disturb(self, fault: str, **fields: Any) -> None:
         """Tell the twin to have a fault."""
         self._link.event(event="inject", fault=fault, **fields)
 
@@ -171,7 +171,7 @@ class OperatorStagehand:
             self._gave_up = True
             raise CheckFailedError(f"the guard stays stopped: {cause}")
 
-    def disturb(self, fault: str, **fields: Any) -> None:  # noqa: ANN401 - JSON
+    def disturb(self, fault: str, **fields: Any) -> None:
         """A person is not asked to break anything."""
         if self.itself is not None:
             self.itself.disturb(fault, **fields)

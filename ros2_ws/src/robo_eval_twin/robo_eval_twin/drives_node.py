@@ -137,7 +137,7 @@ class DrivesNode(Driver):
         """Nothing to say: a driver that dies is silent."""
         self._record.close()
 
-    def _is(self, parameter: str) -> Any:  # noqa: ANN401 - a parameter of any type
+    def _is(self, parameter: str) -> Any:
         return self.node.get_parameter(parameter).value
 
     # What people and circuits do to it.
@@ -162,27 +162,27 @@ class DrivesNode(Driver):
         off = self.node.create_service(Trigger, "driver/power_off", self._on_power_off)
         tell = off.send_response
 
-        def tell_unless_silent(response: Any, header: Any) -> None:  # noqa: ANN401 - ROS messages
+        def tell_unless_silent(response: Any, header: Any) -> None:
             if self._is("faults.power_off") != "silent":
                 tell(response, header)
 
         # A callback cannot keep its answer to itself.
         off.send_response = tell_unless_silent  # type: ignore[method-assign]
 
-    def _on_asked(self, ask: Callable[[], None], _request: Any, response: Any) -> Any:  # noqa: ANN401 - ROS messages
+    def _on_asked(self, ask: Callable[[], None], _request: Any, response: Any) -> Any:
         ask()
         return self._answered(response)
 
-    def _on_switched(self, switch: Callable[[bool], None], request: Any, response: Any) -> Any:  # noqa: ANN401 - ROS messages
+    def _on_switched(self, switch: Callable[[bool], None], request: Any, response: Any) -> Any:
         switch(request.data)
         return self._answered(response)
 
-    def _answered(self, response: Any) -> Any:  # noqa: ANN401 - a ROS message
+    def _answered(self, response: Any) -> Any:
         response.success, response.message = True, f"is {self._drives.mode}"
         self._beat()
         return response
 
-    def _on_power_off(self, _request: Any, response: Any) -> Any:  # noqa: ANN401 - ROS messages
+    def _on_power_off(self, _request: Any, response: Any) -> Any:
         if self._is("faults.power_off"):
             response.success, response.message = False, "refused"
             return response
@@ -238,7 +238,7 @@ class DrivesNode(Driver):
         if row["events"] or self._ticks % self._beat_ticks == 0:
             self._beat()
 
-    def _stamp(self) -> Any:  # noqa: ANN401 - a message without stubs
+    def _stamp(self) -> Any:
         """When the tick was due, by the clock as it is now."""
         late_s = time.monotonic() - self._start_s - self._ticks * self._tick_s
         return topics.time_of(time.time_ns() - round(late_s * 1e9))

@@ -121,7 +121,7 @@ class TwinNode(Driver):
         self._say_joints(stamp, reading)
 
 
-def _imu(stamp: Any, frame: str, reading: Reading) -> Imu:  # noqa: ANN401 - a message without stubs
+def _imu(stamp: Any, frame: str, reading: Reading) -> Imu:
     message = Imu(header=Header(stamp=stamp, frame_id=frame))
     turn, rate = message.orientation, message.angular_velocity
     turn.x, turn.y, turn.z, turn.w = (float(part) for part in reading.quat_xyzw)

@@ -36,7 +36,7 @@ class Axis(Level):
     falls: ClassVar[bool] = False
     setting: type[Setting] = Setting
 
-    def __init_subclass__(cls, *, effect: str, **keywords: Any) -> None:  # noqa: ANN401
+    def __init_subclass__(cls, *, effect: str, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
         cls.effects = dict.fromkeys(Profile, effect)
         cls.tables = {}
@@ -51,8 +51,8 @@ class Axis(Level):
         difficulty: Difficulty,
         profile: Profile,
         rng: np.random.Generator,
-        *_: Any,  # noqa: ANN401
-        **start: Any,  # noqa: ANN401
+        *_: Any,
+        **start: Any,
     ) -> dict[str, Any]:
         """The magnitude, and what is drawn beside it."""
         found = super().sample(difficulty, profile, rng, **start)

@@ -521,7 +521,7 @@ class CartPole3DEnv(TaskEnv[Observation, np.int64]):
         return observation
 
 
-def _checked_balls(balls: Any) -> int | None:  # noqa: ANN401 - anything may come in
+def _checked_balls(balls: Any) -> int | None:
     if balls is None:
         return None
     is_integer = isinstance(balls, int | np.integer) and not isinstance(balls, bool)

@@ -112,7 +112,7 @@ class NominalParameters:
 NOMINAL: Final = NominalParameters()
 
 
-def action_index(action: Any) -> int:  # noqa: ANN401 - anything may come in
+def action_index(action: Any) -> int:
     """Number of an action, whatever integer it is: Python's, NumPy's, or an array of no dimension.
 
     Networks of Stable-Baselines3 answer with the last.

@@ -64,7 +64,7 @@ class NamedObservation(gymnasium.ObservationWrapper[dict[str, Any], Any, NDArray
         self._ticks = 0
         return super().reset(seed=seed, options=options)
 
-    def step(self, action: Any) -> tuple[dict[str, Any], Any, bool, bool, dict[str, Any]]:  # noqa: ANN401 - as Gymnasium has it
+    def step(self, action: Any) -> tuple[dict[str, Any], Any, bool, bool, dict[str, Any]]:
         """One tick."""
         self._ticks += 1
         return super().step(action)
@@ -95,7 +95,7 @@ def _array(value: float) -> NDArray[np.float64]:
     return np.array(round(value, _DIGITS))
 
 
-def _named(what: str, values: Any) -> dict[str, NDArray[np.float64]]:  # noqa: ANN401 - 3 numbers
+def _named(what: str, values: Any) -> dict[str, NDArray[np.float64]]:
     return {f"{axis}_{what}": _array(value) for axis, value in zip(_AXES, values, strict=True)}
 
 

@@ -12,9 +12,9 @@ from robo_eval.core.task import (
     Constant,
     LevelLike,
     Part,
-    Room,
     TaskSpec,
     Tilt,
+    Walls,
 )
 from robo_eval_sim.tasks.cartpole3d.layout import (
     ENV,
@@ -104,7 +104,7 @@ SPEC: Final = TaskSpec(
         Part(name="pole_angular_velocity", size=3, unit="rad/s", about="world axes"),
     ),
     tilt=Tilt(frame="pole", limit_rad=POLE_LIMIT_RAD),
-    room=Room(
+    room=Walls(
         half_width=NOMINAL.arena_half_width_m,
         floor=NOMINAL.arena_floor_m,
         ceiling=NOMINAL.arena_ceiling_m,

@@ -145,7 +145,7 @@ def _read_start(fields: Mapping[str, Any], where: str, slots: int) -> Start:
     """The physical fields; missing ones have their nominal value."""
     nominal = Start()
 
-    def vector(name: str, limit: float) -> Any:  # noqa: ANN401 - a tuple as long as the nominal
+    def vector(name: str, limit: float) -> Any:
         default = getattr(nominal, name)
         return _numbers(fields.get(name, default), f"{where}.{name}", len(default), limit)
 
@@ -199,7 +199,7 @@ def _whole(value: Any, where: str, most: int) -> int:
     return int(value)
 
 
-def _numbers(value: Any, where: str, size: int, limit: float) -> Any:  # noqa: ANN401 - a tuple
+def _numbers(value: Any, where: str, size: int, limit: float) -> Any:
     is_list = isinstance(value, Sequence | np.ndarray) and not isinstance(value, str | bytes)
     if not is_list or len(value) != size:
         raise InputError(f"{where}: a list of {size} numbers is needed, given {value!r:.80}")
@@ -233,7 +233,7 @@ def _check_names(
         raise InputError(f"{where}.{missing[0]}: is missing")
 
 
-def _plain(value: Any) -> Any:  # noqa: ANN401 - any data
+def _plain(value: Any) -> Any:
     """With lists in place of tuples and arrays, so that it compares as data from JSON does."""
     if isinstance(value, np.ndarray):
         return value.tolist()

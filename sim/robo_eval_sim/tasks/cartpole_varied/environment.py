@@ -71,7 +71,7 @@ def _digest(limit: int | None) -> str:
     return digest({"source": {name: source_of(name) for name in modules}, "limit": limit})
 
 
-def _checked(name: str, value: Any) -> float:  # noqa: ANN401 - whatever a suite says
+def _checked(name: str, value: Any) -> float:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not (is_number and math.isfinite(value) and 0.0 < value <= _MOST):
         raise InputError(f"{name} is {value!r}; it must be a number above 0 and up to {_MOST:g}")

@@ -174,7 +174,7 @@ class DrawerEnv(ArmEnv):
     own_size = layout.OWN_SIZE
     keywords = frozenset({"profile", "motion"})
 
-    def __init__(self, *, motion: str = "open", **keywords: Any) -> None:  # noqa: ANN401
+    def __init__(self, *, motion: str = "open", **keywords: Any) -> None:
         super().__init__(motion=motion, **keywords)
         if motion not in layout.MOTIONS:
             raise unknown_name("motion", motion, layout.MOTIONS)

@@ -25,7 +25,7 @@ from robo_eval.compete import budget, house, ledger, link, worlds
 from robo_eval.compete import room as rooms
 from robo_eval.compete.budget import Budget
 from robo_eval.compete.messages import Hello
-from robo_eval.compete.worlds import Answer, Job, Setting, Stand, Start, _Queue
+from robo_eval.compete.worlds import Job, JobResult, Stand, Start, TrialSetting, _Queue
 from robo_eval.web import heads, security
 from robo_eval.web import serve as web_serve
 from tests.unit.compete.door import test_door
@@ -247,9 +247,9 @@ def test_who_floods_with_frames_that_are_no_messages_is_dropped(
 
 def test_worlds_are_made_in_parts_between_which_others_have_their_turn(contest: Any) -> None:
     (task,) = contest.parse().tasks[:1]
-    stand, setting = Stand(), Setting(task, ({}, {}, {}))
+    stand, setting = Stand(), TrialSetting(task, ({}, {}, {}))
     parts = list(stand.done(Job(1, 1, "open", [0], [setting])))
-    assert isinstance(parts[-1], Answer)
+    assert isinstance(parts[-1], JobResult)
     assert not parts[-1].broken
     assert parts[:-1] == [worlds.OPENING_SHARE] * 6
 
@@ -288,7 +288,7 @@ def test_a_reset_waits_for_worlds_longer_by_what_others_ask_for_alone(
 def test_a_team_that_only_sits_there_has_asked_for_nothing_a_moment_ago(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    clock, asked = Clock(monkeypatch), worlds.Asked()
+    clock, asked = Clock(monkeypatch), worlds.AskTimes()
     asked[1] = clock.now_s
     assert (asked.beside(1), asked.beside(2)) == (False, True)
     asked[2] = clock.now_s
@@ -318,12 +318,12 @@ def test_many_trials_at_once_are_played_and_written_in_parts(
     monkeypatch.setattr(worlds, "_PART_S", -1.0)
     (task,) = contest.parse().tasks[:1]
     stand, places, frames = Stand(), range(4), list[Any]()
-    list(stand.done(Job(1, 1, "open", places, [Setting(task, ({},))] * 4)))
+    list(stand.done(Job(1, 1, "open", places, [TrialSetting(task, ({},))] * 4)))
     for kind, given in (("reset", Start(5, 0, {})), ("step", 0)):
         job = Job(2, 1, kind, places, [given] * 4, {"type": "state", "id": 2}, is_text)
         *parts, answer = stand.done(job)
         assert len(parts) == (3 + 3 if is_text else 3)
-        assert isinstance(answer, Answer)
+        assert isinstance(answer, JobResult)
         frames.append(decode(answer.frame))
     for frame in frames:
         seen = np.asarray(frame["observation" if is_text else "value"])
@@ -340,9 +340,9 @@ class Clock:
         monkeypatch.setattr(worlds.time, "perf_counter", lambda: self.now_s)
 
 
-Parts = list[tuple[float, float | Answer]]
+Parts = list[tuple[float, float | JobResult]]
 """For each part of a job how long it takes, seconds, and what it comes to."""
-STEP: Parts = [(0.0001, Answer(1))]
+STEP: Parts = [(0.0001, JobResult(1))]
 THINKS_S = 0.0005
 
 
@@ -372,7 +372,7 @@ def played(clock: Clock, other: Parts, *, steps: int = 300, thinks_s: float = 0.
         took_s, part = next(job)  # type: ignore[misc] - as above
         clock.now_s += took_s
         queue.count(room, took_s, part)
-        if isinstance(part, Answer):
+        if isinstance(part, JobResult):
             due_s[room] = clock.now_s + (THINKS_S if room == 2 else thinks_s)
             told_s += [clock.now_s - begun_s] if room == 2 else []
     return told_s
@@ -381,8 +381,11 @@ def played(clock: Clock, other: Parts, *, steps: int = 300, thinks_s: float = 0.
 @pytest.mark.parametrize(
     ("other", "most"),
     [
-        ([(0.022, worlds.OPENING_SHARE)] * 4 + [(0.0001, Answer(1))], 1 + 1 / worlds.OPENING_SHARE),
-        ([(0.00015, worlds.BATCH_SHARE)] * 64 + [(0.00015, Answer(1))], 1.1),
+        (
+            [(0.022, worlds.OPENING_SHARE)] * 4 + [(0.0001, JobResult(1))],
+            1 + 1 / worlds.OPENING_SHARE,
+        ),
+        ([(0.00015, worlds.BATCH_SHARE)] * 64 + [(0.00015, JobResult(1))], 1.1),
     ],
     ids=["worlds", "steps"],
 )
@@ -411,7 +414,7 @@ def test_who_rests_keeps_nobody_waiting_and_goes_on_where_it_is_alone(
     queue.add(2, short)
     queue.count(2, 5.0, 0.0)
     assert queue.next() == (2, short)  # though it has had more
-    queue.count(2, 0.0, Answer(2))
+    queue.count(2, 0.0, JobResult(2))
     assert queue.next() == pytest.approx(2.0)
     clock.now_s += 1.0  # nobody has asked for something any more
     assert queue.next() == (1, long)

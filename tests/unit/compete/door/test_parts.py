@@ -20,7 +20,7 @@ from robo_eval.compete.link import checked_url
 from robo_eval.compete.practice import agent_made_by
 from robo_eval.compete.served_policy import Calls, OpenPiPolicy, pack_array, unpack_array
 from robo_eval.compete.spaces import action_of, as_json, space_of
-from robo_eval.compete.worlds import Answer, _Queue
+from robo_eval.compete.worlds import JobResult, _Queue
 from robo_eval.core.errors import InputError
 
 SPACES = [
@@ -87,9 +87,9 @@ def test_what_is_no_action_of_a_box_is_refused(given: Any) -> None:
 def test_two_teams_get_the_same_time_however_much_one_asks_for() -> None:
     queue, had = _Queue(), {1: 0.0, 2: 0.0}
     for _ in range(50):  # a batch of 16 worlds takes as long as 16 single steps
-        queue.add(1, iter([0.0] * 15 + [Answer(1)]))
+        queue.add(1, iter([0.0] * 15 + [JobResult(1)]))
     for _ in range(200):
-        queue.add(2, iter([Answer(2)]))
+        queue.add(2, iter([JobResult(2)]))
     while len(queue) == 2:
         found = queue.next()
         assert not isinstance(found, float)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from robo_eval.compete.ledger import KEY
-from robo_eval.compete.pages.site import Site, organiser_key
+from robo_eval.compete.pages.site import CompetitionSite, organiser_key
 from robo_eval.compete.scores import board, number_text
 from robo_eval.core.errors import InputError
 from robo_eval.core.units import text_of
@@ -220,7 +220,7 @@ def test_after_the_reveal_all_is_told_and_films_are_drawn(tmp_path: Path, come: 
         assert bob.get(path).status_code == 404
         assert alice.get("/team/1/9/9").status_code == 404
         # A session outlasts the server: it is in the ledger.
-        later = Site.of(served.serving.house)
+        later = CompetitionSite.of(served.serving.house)
         (cookie,) = [one for one in alice.http.cookies.jar if one.name == later.sessions.cookie]
         assert later.sessions.find(cookie.value).user.name == "alice"  # type: ignore[union-attr]
         later.close()

@@ -17,7 +17,7 @@ from robo_eval.core.estimate import Estimate
 from robo_eval.core.plain import plain
 from robo_eval.formulas import AXES
 from robo_eval.gates.axes.anchors import Axis, axes_of, axis_of
-from robo_eval.gates.axes.draws import Measured
+from robo_eval.gates.axes.draws import Resampled
 from robo_eval.gates.axes.episodes import EPISODE_AXES
 from robo_eval.gates.axes.revision import revisions_measured
 from robo_eval.gates.axes.settings import AnchorSettings, AxisSettings
@@ -91,7 +91,7 @@ def anchor(axis: str, baseline: float, expert: float, **changed: Any) -> Anchor:
     return Anchor(axis=axis, baseline=baseline, expert=expert, **given)
 
 
-def revised(evidence: Evidence | None, settings: AxisSettings, resamples: int = 300) -> Measured:
+def revised(evidence: Evidence | None, settings: AxisSettings, resamples: int = 300) -> Resampled:
     noted = None if evidence is None else evidence.revisions
     return revisions_measured(noted, settings, resamples=resamples).measured
 
@@ -108,11 +108,11 @@ def table(
     return {axis.name: axis for axis in found}
 
 
-def measured(value: float | None, low: float | None = None, high: float | None = None) -> Measured:
+def measured(value: float | None, low: float | None = None, high: float | None = None) -> Resampled:
     if value is None:
-        return Measured(raw=Estimate.missing(reason="nothing was noted", unit="x"))
+        return Resampled(raw=Estimate.missing(reason="nothing was noted", unit="x"))
     raw = Estimate(value=value, low=low, high=high, n=9, method="counted", unit="x")
-    return Measured(raw=raw, draws=np.array([value, low or value, high or value]))
+    return Resampled(raw=raw, draws=np.array([value, low or value, high or value]))
 
 
 # All ten -----------------------------------------------------------------------------------------
@@ -176,7 +176,7 @@ def test_the_same_seed_gives_the_same_draws_and_axes_do_not_share_them():
 def test_the_worked_example_of_throughput():
     """Twelve tasks an hour at three an hour are four for one; between 1 and 9 that is 0.375."""
     raw = Estimate(value=formulas.throughput(12, 3), n=12, method="garwood", unit="x")
-    axis = axis_of("$", Measured(raw=raw), AnchorSettings(baseline=1.0, expert=9.0))
+    axis = axis_of("$", Resampled(raw=raw), AnchorSettings(baseline=1.0, expert=9.0))
     assert axis.value.value == pytest.approx(0.375, abs=1e-9)
 
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from robo_eval import formulas
-from robo_eval.gates.axes.draws import Measured
+from robo_eval.gates.axes.draws import Resampled
 from robo_eval.gates.axes.episodes import (
     EPISODE_AXES,
     episodes_measured,
@@ -49,11 +49,11 @@ def mixed(n: int, *, families: int = 3, seed: int = 0) -> pd.DataFrame:
     )
 
 
-def measured(table: pd.DataFrame, **settings: Any) -> dict[str, Measured]:
+def measured(table: pd.DataFrame, **settings: Any) -> dict[str, Resampled]:
     return episodes_measured(table, AxisSettings(**settings))
 
 
-def draws(found: Measured) -> np.ndarray:
+def draws(found: Resampled) -> np.ndarray:
     assert found.draws is not None
     return found.draws
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from robo_eval import formulas
-from robo_eval.gates.axes.draws import Measured
+from robo_eval.gates.axes.draws import Resampled
 from robo_eval.gates.axes.memory import decay_rate, memory_measured
 from robo_eval.gates.axes.settings import AxisSettings
 from robo_eval.log.evidence import Retention, Retrieval
@@ -30,7 +30,7 @@ def found_of(found: int, relevant: int = 100, family: str = "places", k: int = 5
 
 def memory(
     retention: list[Retention] | None, retrieval: list[Retrieval] | None, **settings: Any
-) -> Measured:
+) -> Resampled:
     return memory_measured(retention, retrieval, AxisSettings(**settings))
 
 

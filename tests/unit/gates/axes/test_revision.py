@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from robo_eval import formulas
 from robo_eval.core.plain import plain
-from robo_eval.gates.axes.revision import SelfRevision, revisions_measured
+from robo_eval.gates.axes.revision import RevisionAxis, revisions_measured
 from robo_eval.gates.axes.settings import AxisSettings
 from robo_eval.log.evidence import Revision
 
@@ -36,7 +36,7 @@ def harmful(**changed: Any) -> Revision:
     return change("speed", line=3, time_ns=10**18 + 1, **{**own, **changed})
 
 
-def revised(*revisions: Revision, **settings: Any) -> SelfRevision:
+def revised(*revisions: Revision, **settings: Any) -> RevisionAxis:
     return revisions_measured(revisions, AxisSettings(**settings))
 
 

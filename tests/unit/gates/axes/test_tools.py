@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from robo_eval import formulas
-from robo_eval.gates.axes.draws import Measured
+from robo_eval.gates.axes.draws import Resampled
 from robo_eval.gates.axes.settings import AxisSettings
 from robo_eval.gates.axes.tools import categories_under_mild_drift, tools_measured
 from robo_eval.log.evidence import ToolUse
@@ -21,7 +21,7 @@ def use(category: str, successes: int, episodes: int = 100, drift: str = "mild")
     return ToolUse(line=2, category=category, episodes=episodes, successes=successes, drift=drift)
 
 
-def tools(*uses: ToolUse, **settings: Any) -> Measured:
+def tools(*uses: ToolUse, **settings: Any) -> Resampled:
     return tools_measured(uses, AxisSettings(**settings))
 
 
