@@ -17,7 +17,7 @@ from rclpy.context import Context
 from rclpy.duration import Duration
 from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.node import Node
-from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.serialization import deserialize_message
 from std_msgs.msg import String
 
@@ -76,16 +76,6 @@ class RecordedTopic:
     is_usual: bool = False
 
 
-def sensor(depth: int) -> QoSProfile:
-    """What a publisher of any kind can offer; what is lost on the way is not sent again."""
-    return QoSProfile(
-        history=HistoryPolicy.KEEP_LAST,
-        depth=depth,
-        reliability=ReliabilityPolicy.BEST_EFFORT,
-        durability=DurabilityPolicy.VOLATILE,
-    )
-
-
 def recorded_topics(config: RobotConfig) -> list[RecordedTopic]:
     """All topics of a robot that are recorded.
 
@@ -110,19 +100,14 @@ def recorded_topics(config: RobotConfig) -> list[RecordedTopic]:
         named.append(
             (state.mode.topic, "std_msgs/msg/String", topics.latched(DEEP), "state.mode", True)
         )
-    if state.imu is not None:
-        named.append((state.imu.topic, "sensor_msgs/msg/Imu", deep, "state.imu", False))
-    if state.workspace is not None:
-        pose = "geometry_msgs/msg/PoseStamped"
-        named.append((state.workspace.topic, pose, deep, "state.workspace", False))
-    if state.wrench is not None:
-        wrench = "geometry_msgs/msg/WrenchStamped"
-        named.append((state.wrench.topic, wrench, deep, "state.wrench", False))
-    if state.mode is not None:
-        mode = "std_msgs/msg/String"
-        named.append((state.mode.topic, mode, topics.latched(DEEP), "state.mode", True))
+    measured = (
+        (state.imu, "sensor_msgs/msg/Imu", "state.imu"),
+        (state.workspace, "geometry_msgs/msg/PoseStamped", "state.workspace"),
+        (state.wrench, "geometry_msgs/msg/WrenchStamped", "state.wrench"),
+    )
+    named += [(one.topic, kind, deep, where, False) for one, kind, where in measured if one]
     for name, kind in config.record.topics.items():
-        named.append((name, kind, sensor(_SENSOR_DEPTH), f"record.topics.{name}", None))
+        named.append((name, kind, topics.from_any(_SENSOR_DEPTH), f"record.topics.{name}", None))
     found: dict[str, RecordedTopic] = {}
     for name, kind, qos, where, is_kept in named:
         topic = RecordedTopic(
