@@ -450,6 +450,9 @@ class _Run:
         """Start again what has died or hangs; what cannot be mended so is raised."""
         with suppress(RobotLostError):
             self._check_speaking(anew=True)
+        if "guard" in self._own.dead() and self._config.body == "twin":
+            # It stopped by its timeout alone, perhaps beyond its range, and nobody carries it back.
+            self._own.kill("twin")
         dead = self._own.dead()
         self._restarts += 1
         if not dead or self._restarts > _RESTARTS:

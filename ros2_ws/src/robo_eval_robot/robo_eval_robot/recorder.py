@@ -314,11 +314,10 @@ def accepted(asked: QoSProfile, offered: Sequence[QoSProfile]) -> QoSProfile:
     is_volatile = any(q.durability is DurabilityPolicy.VOLATILE for q in offered)
     if offered and not is_lossy and not is_volatile:
         return topics.latched(asked.depth)
-    return QoSProfile(
-        history=asked.history,
-        depth=asked.depth,
-        reliability=ReliabilityPolicy.BEST_EFFORT if is_lossy else asked.reliability,
-        durability=DurabilityPolicy.VOLATILE if is_volatile else asked.durability,
+    return topics.qos(
+        asked.depth,
+        ReliabilityPolicy.BEST_EFFORT if is_lossy else asked.reliability,
+        DurabilityPolicy.VOLATILE if is_volatile else asked.durability,
     )
 
 

@@ -44,20 +44,21 @@ def of_session() -> list[str]:
 
 def reliable(depth: int) -> QoSProfile:
     """Delivered in order, and nothing kept for those who come late."""
-    return _qos(depth, ReliabilityPolicy.RELIABLE, DurabilityPolicy.VOLATILE)
+    return qos(depth, ReliabilityPolicy.RELIABLE, DurabilityPolicy.VOLATILE)
 
 
 def latched(depth: int) -> QoSProfile:
     """The last messages are kept for those who come late, while the publisher lives."""
-    return _qos(depth, ReliabilityPolicy.RELIABLE, DurabilityPolicy.TRANSIENT_LOCAL)
+    return qos(depth, ReliabilityPolicy.RELIABLE, DurabilityPolicy.TRANSIENT_LOCAL)
 
 
 def from_any(depth: int) -> QoSProfile:
     """What every publisher can offer; what is lost on the way is not sent again."""
-    return _qos(depth, ReliabilityPolicy.BEST_EFFORT, DurabilityPolicy.VOLATILE)
+    return qos(depth, ReliabilityPolicy.BEST_EFFORT, DurabilityPolicy.VOLATILE)
 
 
-def _qos(depth: int, reliability: ReliabilityPolicy, durability: DurabilityPolicy) -> QoSProfile:
+def qos(depth: int, reliability: ReliabilityPolicy, durability: DurabilityPolicy) -> QoSProfile:
+    """The last messages of a topic, sent and kept as named."""
     return QoSProfile(
         history=HistoryPolicy.KEEP_LAST, depth=depth, reliability=reliability, durability=durability
     )
