@@ -531,10 +531,9 @@ def play_trial(cell: Cell) -> None:
         cell.resume = f"exit {resumed.returncode}, {scored} of {EPISODES} scored"
         if after[: len(before)] != before:
             cell.problems.append("a finished episode was lost")
-        own_fault = sum(
-            row["fault_by"] == "policy" and (cell.fault, cell.target) in OWN_FAULTS for row in after
-        )
-        if scored + min(own_fault, 1) < EPISODES:
+        is_own = (cell.fault, cell.target) in OWN_FAULTS
+        excused = is_own and any(row["fault_by"] == "policy" for row in after)
+        if scored + excused < EPISODES:
             cell.problems.append(f"resume leaves {EPISODES - scored} without a score")
         if not verify_trial(trial).ok:
             cell.problems.append("verify finds the trial damaged")

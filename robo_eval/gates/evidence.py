@@ -301,7 +301,7 @@ def _of_policy(noted: Evidence, policy: str, side: str) -> Evidence:
 
 
 def _invalid(body: Body | None) -> str | None:
-    return _INVALID if body is not None and (body.counts or {}).get("critical") else None
+    return _INVALID if body is not None and body.critical else None
 
 
 def _read_otherwise(own: Judged) -> dict[str, Estimate]:

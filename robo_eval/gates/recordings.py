@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from itertools import chain, islice
 from typing import TYPE_CHECKING, Final
 
 from robo_eval.core.errors import InputError, TrialDirectoryError
@@ -59,8 +58,8 @@ def borne_out(trial: TrialDirectory, own: pd.DataFrame) -> Borne:
         except (InputError, TrialDirectoryError) as err:
             denied.append(f"{row['episode_id']}: {str(err).removeprefix(f'{trial.path}{os.sep}')}")
             continue
-        told = chain(recorded.denies(row, is_physical=True), recorded.lacks(row))
-        denied += [f"{row['episode_id']}: {what}" for what in islice(told, 1)]
+        if (what := recorded.doubt(row)) is not None:
+            denied.append(f"{row['episode_id']}: {what}")
     problem = ""
     if denied:
         problem = f"{len(denied)} recordings do not bear out their rows; the first, of {denied[0]}"

@@ -7,6 +7,7 @@ import struct
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -85,6 +86,14 @@ class Recorded:
         silent = sum(b - a for a, b in gaps(self.topics)) / 1e9 - max(self.span_s - seconds, 0.0)
         if silent > (1 - _SHARE) * seconds:
             yield f"is silent for {lasting(silent)} of {lasting(seconds)}"
+
+    def doubt(self, row: Mapping[Any, Any]) -> str | None:
+        """The first thing that speaks against the row of a physical episode; None if nothing.
+
+        Args:
+            row: As `denies` takes it.
+        """
+        return next(chain(self.denies(row, is_physical=True), self.lacks(row)), None)
 
     @property
     def _most(self) -> int:

@@ -368,6 +368,11 @@ class Body:
         incidents = self._attributed.incidents_of(self.key)
         return None if incidents is None else counts_by_severity(incidents)
 
+    @property
+    def critical(self) -> int:
+        """Critical incidents, of which one ends the window: nothing in it counts."""
+        return (self.counts or {}).get("critical", 0)
+
     @cached_property
     def bursts(self) -> dict[str, list[int]]:
         """How many incidents came together each time, by severity."""

@@ -80,7 +80,7 @@ class Robot:
     @property
     def alarm(self) -> str:
         """What forbids to rely on the numbers; empty without a critical incident."""
-        critical = (self.found.counts or {}).get("critical", 0)
+        critical = self.found.critical
         if not critical:
             return ""
         score = registry.owner_of("SS").name_on(self.found.side)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -96,10 +95,9 @@ class Recordings:
             row: Columns of its row.
         """
         try:
-            found = read_recorded(self.trial / trace.uri)
+            return read_recorded(self.trial / trace.uri).doubt(row)
         except InputError as err:
             return f"cannot be read: {err}"
-        return next(chain(found.denies(row, is_physical=True), found.lacks(row)), None)
 
     def check(self) -> None:
         """Whether the bag that was begun can be written.
